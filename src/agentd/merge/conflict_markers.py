@@ -22,7 +22,7 @@ def conflict_markers_in(document: Document) -> tuple[int, ...]:
         return ()
     found: list[int] = []
     is_open = False
-    for line, content in document.plain(document.span):
+    for line, content in document.plain_lines(document.span):
         mark = _MARK.match(content) if content[:1] in ("<", "|", ">") else None
         if mark:
             is_open = not content.startswith(">")

@@ -135,7 +135,7 @@ def _text(sheet: SpecUnits, one: RequirementUnit | None) -> str | None:
 
 
 def _scenario_text(sheet: SpecUnits, one: ScenarioUnit | None) -> str | None:
-    return sheet.document.words(one.span) if one else None
+    return sheet.document.trimmed_text(one.span) if one else None
 
 
 def _old_ids(plan: MergePlan) -> dict[str, str]:

@@ -85,7 +85,7 @@ def stamp_version(text: str, version: int, archived: str, change: str, name: str
     document = parse_document(text, name)
     if document.frontmatter is None:
         return set_frontmatter_keys(text, values, name)
-    head = document.cut(Span(1, document.frontmatter.end))
+    head = document.text_at(Span(1, document.frontmatter.end))
     return set_frontmatter_keys(head, values, name) + text[len(head) :]
 
 
