@@ -125,7 +125,7 @@ def test_open_change_is_imported_as_proposed_and_validated(auth: Scenario) -> No
     assert ours(auth, "imported/tasks.md") == TASKS
     found = auth.agentd("validate", "add-code", "--json").json["findings"]
     assert [one["message"] for one in found if one["rule"] == "task-format"] == [
-        f"task {id_}: it names no file" for id_ in ("2.1", "2.2", "4.1")
+        f"task {id_}: no file is given" for id_ in ("2.1", "2.2", "4.1")
     ]
     assert [one["message"] for one in found if one["rule"] == "heading-missing"] == []
 
@@ -215,7 +215,7 @@ def test_report_counts_everything_and_summarizes_repeated_notes(auth: Scenario) 
     assert f"  5 changes: {counts}" in shown
     ticked = "tasks are ticked; here all are pending until a review has seen their code"
     assert shown[shown.index(f"  5 changes: {ticked}") + 1] == "    c-0, c-1, c-2 and 2 more"
-    assert "  Each with its line: agentd import openspec --dry-run --verbose" in shown and len(shown) < 20
+    assert "  For every line: agentd import openspec --dry-run --verbose" in shown and len(shown) < 20
     every = auth.agentd("import", "openspec", "--dry-run", "--verbose").out
     assert every.count("ticked; here all are pending") == 5 and "changes/c-3/tasks.md:5: 1 of 3 tasks" in every
     data = imported(auth).json
@@ -312,7 +312,7 @@ def test_target_created_meanwhile_is_not_overwritten(auth: Scenario, tmp_path: P
     wanted = import_writer.import_operations(project, moving)
     auth.write(there, "Somebody's.\n")
     before = tree_files(auth.root)
-    with pytest.raises(Refusal, match=f"{there} was changed just now by somebody else"):
+    with pytest.raises(Refusal, match=f"{there} was just changed by someone else"):
         run_transaction(tmp_path / "record", project.root, "the import", wanted)
     assert tree_files(auth.root) == before
 

@@ -164,7 +164,7 @@ def test_tasks_keep_their_paths_and_parallel_tasks_have_no_dependency(project: S
     assert {str(file.action) for one in found for file in one.files} == {"CREATE"}
     said = project.agentd("validate", "001-photo-albums", "--json").json["findings"]
     bare = [one["message"] for one in said if one["rule"] == "task-format"]
-    assert bare == [f"task {id_}: it names no file" for id_ in ("2.1", "2.6")]
+    assert bare == [f"task {id_}: no file is given" for id_ in ("2.1", "2.6")]
 
 
 def test_tests_of_a_story_belong_to_the_testing_layer(project: Scenario) -> None:

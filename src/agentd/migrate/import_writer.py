@@ -22,7 +22,7 @@ from agentd.storage import Operation, WriteFile, files, run_transaction
 
 def refuse_existing(project: Project, moving: ImportedProject) -> None:
     """Names what is there already."""
-    taken = ChangeLocator(project).taken()
+    taken = ChangeLocator(project).taken_ids()
     there = [f"agentd/specs/{one.id}.md" for one in moving.specs]
     there += [f"agentd/archive/{folder}" for folder in moving.archived]
     found = [path for path in there if (project.root / path).exists()]
@@ -77,7 +77,7 @@ def _state(project: Project, tool: str, one: ImportedChange) -> ChangeState:
     plan = {path: data for path, data in one.files.items() if path in ("proposal.md", "tasks.md")}
     plan |= {path: data for path, data in one.files.items() if path.startswith("specs/")}
     hashes = {path: files.hash_bytes(data) for path, data in plan.items()}
-    return state.moved(
+    return state.with_transition(
         TransitionEvent.PLAN_GENERATED, by="agentd", why=f"imported from {tool}", at=clock.now(), hashes=hashes
     )
 

@@ -102,7 +102,9 @@ def convert_delta(
 def _blocks(document: Document, kind: str, section: Section) -> Iterator[_DeltaBlock]:
     found = requirement_headings(document, section.inner)
     if kind == "removed":
-        bullets = [(line, match[1]) for line, words in document.plain(section.inner) if (match := _BULLET.match(words))]
+        bullets = [
+            (line, match[1]) for line, words in document.plain_lines(section.inner) if (match := _BULLET.match(words))
+        ]
         found = sorted(found + [(line, name) for line, words in bullets if (name := requirement_name(words))])
     ends = [*(line - 1 for line, _ in found[1:]), section.span.end]
     for (line, name), end in zip(found, ends, strict=False):  # without a requirement there is one end too many
@@ -113,7 +115,7 @@ def _blocks(document: Document, kind: str, section: Section) -> Iterator[_DeltaB
 def _pairs(page: _DeltaText, section: Section) -> Iterator[tuple[int, str, str]]:
     """FROM and TO, one right after the other; half a pair is told of."""
     pending: tuple[int, str] | None = None
-    for line, content in page.document.plain(section.inner):
+    for line, content in page.document.plain_lines(section.inner):
         match = _PAIR.match(content)
         name = requirement_name(match[2]) if match else None
         if match is None or name is None:
@@ -198,7 +200,7 @@ def _taken_away(
         for block in removed:
             if block.name in known:
                 page.say(f"- {known[block.name]}: {block.name}", origin=block.line)
-                words = page.document.words(block.body)
+                words = page.document.trimmed_text(block.body)
                 page.say(*(f"  {line}" if line else "" for line in words.split("\n") if words), origin=block.line)
         page.say("")
     if any(old in known for _, old, _ in pairs):
@@ -219,7 +221,7 @@ def _note_unmapped(
 ) -> None:
     document = page.document
     first = document.headings[0].line if document.headings else len(document.lines) + 1
-    if document.words(Span(1, first - 1)):
+    if document.trimmed_text(Span(1, first - 1)):
         page.note(1, "the text above the first heading is not mapped")
     for kind, section in sections:
         key = section.heading.key

@@ -61,7 +61,7 @@ def requirement_name(content: str) -> str | None:
 
 def requirement_headings(document: Document, span: Span) -> list[tuple[int, str]]:
     """Line and name of each requirement; what stands in code or in a comment is none."""
-    return [(line, name) for line, content in document.plain(span) if (name := requirement_name(content))]
+    return [(line, name) for line, content in document.plain_lines(span) if (name := requirement_name(content))]
 
 
 def number_requirements(text: str, source: str, id_: str, capability: str) -> NumberedSpec:
@@ -81,7 +81,7 @@ def number_requirements(text: str, source: str, id_: str, capability: str) -> Nu
         ids.setdefault(name, f"R{number}")
     notes = _odd(document, source, found)
     scenarios, unread = _read_back(whole, len(split_lines(whole)) - len(document.lines), source)
-    overview = document.words(purpose.inner) if purpose else ""
+    overview = document.trimmed_text(purpose.inner) if purpose else ""
     return NumberedSpec(id_, title, whole, overview, ids, scenarios, (*notes, *unread), len(found))
 
 
@@ -113,7 +113,7 @@ def strip_frontmatter(text: str, keys: tuple[str, ...], name: str) -> str:
     if span is None or read_frontmatter(document).values:
         return text
     gap = span.end < len(document.lines) and not document.content(span.end + 1).strip()
-    rest = document.cut(Span(span.end + 1 + gap, len(document.lines)))
+    rest = document.text_at(Span(span.end + 1 + gap, len(document.lines)))
     return (BOM if text.startswith(BOM) else "") + rest
 
 
@@ -156,7 +156,7 @@ def _odd_lines(document: Document, source: str) -> list[ImportNote]:
             words = f"`#### {heading.title}` is not called a scenario; it stays as text of its requirement"
             notes.append(ImportNote(source, heading.line, words))
     for line, content in enumerate(document.contents, 1):
-        if document.mark(line) is LineKind.COMMENT and requirement_name(content):
+        if document.kind(line) is LineKind.COMMENT and requirement_name(content):
             notes.append(ImportNote(source, line, "a requirement in a comment is not read"))
     return notes
 
@@ -234,7 +234,7 @@ def proposal_capabilities(text: str | None) -> dict[str, str]:
     section = document.section("Capabilities")
     found: dict[str, str] = {}
     last = ""
-    for _, content in document.plain(section.inner) if section else ():
+    for _, content in document.plain_lines(section.inner) if section else ():
         if match := _CAPABILITY.match(content):
             last = match[1]
             found[last] = match[2]
@@ -254,7 +254,7 @@ def _reason(document: Document) -> str:
     """The first paragraph of its Why."""
     why = document.section("Why")
     lines: list[str] = []
-    for _, content in document.plain(why.inner) if why else ():
+    for _, content in document.plain_lines(why.inner) if why else ():
         if content.strip() and not content.lstrip().startswith("#"):
             lines.append(content.rstrip())
         elif lines:

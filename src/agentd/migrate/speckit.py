@@ -64,7 +64,9 @@ def read_feature(text: str, source: str, id_: str) -> SpecKitFeature:
     title = next((_TITLE.sub("", one.title, count=1) for one in document.headings if one.level == 1), "") or id_
     first = next((one.line for one in document.headings if one.level == 2), len(document.lines) + 1)
     start = next((one.line for one in document.headings if one.level == 1), 0)
-    preamble = document.words(Span(max(start, document.frontmatter.end if document.frontmatter else 0) + 1, first - 1))
+    preamble = document.trimmed_text(
+        Span(max(start, document.frontmatter.end if document.frontmatter else 0) + 1, first - 1)
+    )
     front = render_frontmatter({"id": id_, "type": "spec", "title": title, "version": 1})
     parts = [front.rstrip("\n"), f"# Spec: {title}"]
     parts += ["## Overview", preamble] if preamble else []
@@ -86,7 +88,7 @@ def _items(document: Document) -> Iterator[tuple[Span, str]]:
     ends = {heading.line for heading in document.headings}
     heading, start, indent = "", 0, 0
     titles = {one.line: one.title for one in document.headings}
-    lines = list(document.plain(document.span))
+    lines = list(document.plain_lines(document.span))
     for line, content in [*lines, (len(document.lines) + 1, "")]:
         match = _ITEM.match(content)
         deeper = content.startswith(" " * (indent + 2)) and content.strip()
@@ -141,7 +143,9 @@ def _steps(words: str) -> list[tuple[str, str]]:
 def _rest(document: Document, mapped: list[Span]) -> list[str]:
     """All other sections as they are; below `Requirements` those that are left, a level higher."""
     gone = {line for span in mapped for line in range(span.start, span.end + 1)}
-    gone |= {line for line, content in document.plain(document.span) if _is_empty_label(document, line, content, gone)}
+    gone |= {
+        line for line, content in document.plain_lines(document.span) if _is_empty_label(document, line, content, gone)
+    }
     found: list[str] = []
     for section in document.sections:
         if section.heading.level != 2:
@@ -157,7 +161,7 @@ def _is_empty_label(document: Document, line: int, content: str, gone: set[int])
     """`**Acceptance Scenarios**:` with no scenario left below it."""
     if not _LABEL.fullmatch(content):
         return False
-    rest = (one for number, one in document.plain(Span(line + 1, len(document.lines))) if number not in gone)
+    rest = (one for number, one in document.plain_lines(Span(line + 1, len(document.lines))) if number not in gone)
     below = next((one for one in rest if one.strip()), "")
     return not _ITEM.match(below)
 
@@ -198,7 +202,7 @@ def _notes(
             yield ImportNote(
                 source, one.span.start, f"{one.name} stands twice, first on line {first[one.name]}; both are kept"
             )
-    for line, content in document.plain(document.span):
+    for line, content in document.plain_lines(document.span):
         if _ASK in content:
             yield ImportNote(source, line, "is still to be clarified")
 
@@ -294,7 +298,7 @@ def _summary(text: str | None, source: str, notes: list[ImportNote]) -> str:
     document = parse_document(text, source)
     section = document.section("Summary")
     notes.append(ImportNote(source, 0, f"only its Summary is mapped; the whole is kept in {KEPT}/plan.md"))
-    return document.words(section.inner) if section else ""
+    return document.trimmed_text(section.inner) if section else ""
 
 
 def _proposal(id_: str, now: str, found: SpecKitFeature | None, summary: str, specs: list[str]) -> str:

@@ -66,7 +66,7 @@ def _boxes(document: Document) -> Iterator[ListedTask]:
             words = words[mark.end() :]
         at = bisect_left(lines, span.start)
         heading = document.headings[at - 1].title if at else ""
-        below = document.words(Span(span.start + 1, span.end))
+        below = document.trimmed_text(Span(span.start + 1, span.end))
         yield ListedTask(
             number, one_line(words), tuple(marks), heading, match[2] in "xX" and match[2] != "", below, span.start
         )
