@@ -1,4 +1,4 @@
-"""Files on disk: written whole or not at all, and known by their hash."""
+"""Atomic file writes, and file hashes."""
 
 import contextlib
 import os
@@ -9,21 +9,21 @@ from agentd.domain import SetupError
 
 
 class CannotWrite(SetupError):
-    hint = "check the free space and the rights of that folder, then run the command again"
+    hint = "check the disk space and the permissions of that folder, then run the command again"
 
 
 class CannotRead(SetupError):
-    hint = "check the rights of that file, then run the command again"
+    hint = "check the permissions of that file, then run the command again"
 
 
 def write(path: Path, data: bytes, mode: int | None = None) -> None:
-    """After this the file is the new one, on disk; cut off at any point it is the old one, whole.
+    """Write the file atomically: if interrupted, the old file is intact.
 
-    A file that was there keeps its rights, unless `mode` says otherwise.
+    An existing file keeps its permissions unless `mode` is given.
     """
-    with _told(path):
+    with _raise_cannot_write(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = _mode(path) if mode is None else mode
+        mode = _permissions(path) if mode is None else mode
         temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
         try:
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode or 0o666)
@@ -41,16 +41,16 @@ def write(path: Path, data: bytes, mode: int | None = None) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what killed writers of this file left behind. Only for the holder of its lock."""
+    """Remove temporary files left by killed writers. The caller holds the file's lock."""
     import glob  # late: only writers need it
 
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        left.unlink(missing_ok=True)
+    for temporary in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        temporary.unlink(missing_ok=True)
 
 
 def move(source: Path, target: Path) -> None:
-    """One rename, on disk when this returns. The target must not exist."""
-    with _told(target):
+    """Rename and sync to disk. The target must not exist."""
+    with _raise_cannot_write(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         os.rename(source, target)
         sync_folder(target.parent)
@@ -75,12 +75,12 @@ def read(path: Path) -> bytes:
 
 
 def hash_bytes(data: bytes) -> str:
-    import hashlib  # late: the listing commands never hash
+    import hashlib  # late: listing commands never hash
 
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def _mode(path: Path) -> int | None:
+def _permissions(path: Path) -> int | None:
     try:
         return os.stat(path).st_mode & 0o7777
     except FileNotFoundError:
@@ -88,7 +88,7 @@ def _mode(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _raise_cannot_write(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

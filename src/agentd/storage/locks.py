@@ -1,6 +1,6 @@
-"""Two locks. The run lock: one workflow per change. The write lock: short, around each write, by everyone.
+"""The run lock allows one workflow per change; the write lock is held briefly around each write.
 
-Both are held by the kernel, so a killed holder holds nothing.
+Both are kernel locks, so they are released when their holder is killed.
 """
 
 import contextlib
@@ -14,17 +14,17 @@ from pathlib import Path
 
 from agentd.domain import Busy, StateError, clock
 
-_PATIENCE = 30.0  # seconds; a write takes milliseconds, so whoever holds longer is stuck
+_WRITE_TIMEOUT = 30.0  # seconds; a write takes milliseconds, so a longer wait means the holder is stuck
 _LARGEST_PID = 2**31 - 1
-_LONGEST = 64 * 1024  # bytes of the word in a lock
-_SHOWN = 1000  # characters of a command in it
-_held: dict[str, int] = {}  # this process's own run locks: token to handle
-_PROBE = 0.5  # a look at the run lock holds it for an instant; a taker waits that out
+_MAX_BYTES = 64 * 1024  # of the holder's data in a lock file
+_MAX_COMMAND = 1000  # characters of the holder's command
+_held: dict[str, int] = {}  # run locks of this process: token to handle
+_RUN_TIMEOUT = 0.5  # seconds; checking for an active run holds the lock for an instant
 
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """Who runs a workflow; the token is what its own servers write under. An unknown one has no process id."""
+    """The process that runs a workflow. Its token allows its own servers to write. Unknown holders have no pid."""
 
     pid: int
     command: str
@@ -44,7 +44,7 @@ _UNKNOWN = LockHolder(0, "", "", "")
 
 @dataclass(frozen=True, slots=True)
 class RunLock:
-    """The run lock in our hands. Whoever is given `handle` holds it too, until the last of us lets go."""
+    """A held run lock. A process that inherits `handle` holds it too, until all holders close it."""
 
     holder: LockHolder
     handle: int
@@ -56,10 +56,10 @@ class RunLock:
 
 @contextlib.contextmanager
 def write_lock(path: Path) -> Iterator[None]:
-    with _opened(path) as handle:
-        if not _lock(handle, fcntl.LOCK_EX, _PATIENCE):
-            raise Busy(f"another process has been writing for {_PATIENCE:.0f} seconds ({path})")
-        os.utime(handle)  # before and after: a guard around another change's agent sees that we were at work
+    with _open(path) as handle:
+        if not _lock(handle, fcntl.LOCK_EX, _WRITE_TIMEOUT):
+            raise Busy(f"another process has been writing for {_WRITE_TIMEOUT:.0f} seconds ({path})")
+        os.utime(handle)  # before and after, so that the guard of another run sees that agentd was writing
         try:
             yield
         finally:
@@ -68,12 +68,12 @@ def write_lock(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def run_lock(path: Path, command: str) -> Iterator[RunLock]:
-    """Held until the block ends; a second taker is told who holds it."""
-    with _opened(path) as handle:
-        if not _lock(handle, fcntl.LOCK_EX, _PROBE):
-            words = f"{path.stem} is being worked on by {_holder(handle) or _UNKNOWN}"
-            raise Busy(words, f"agentd wait {path.stem}, or agentd stop {path.stem}")
-        shown = command if len(command) <= _SHOWN else command[: _SHOWN - 1] + "…"
+    """Hold the run lock. If it is taken, the error names the holder."""
+    with _open(path) as handle:
+        if not _lock(handle, fcntl.LOCK_EX, _RUN_TIMEOUT):
+            message = f"{path.stem} is being worked on by {_read_holder(handle) or _UNKNOWN}"
+            raise Busy(message, f"agentd wait {path.stem}, or agentd stop {path.stem}")
+        shown = command if len(command) <= _MAX_COMMAND else command[: _MAX_COMMAND - 1] + "…"
         holder = LockHolder(os.getpid(), shown, clock.now(), os.urandom(16).hex())
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(asdict(holder)).encode(), 0)
@@ -86,7 +86,7 @@ def run_lock(path: Path, command: str) -> Iterator[RunLock]:
 
 
 def is_lock_lost(path: Path, token: str) -> bool:
-    """Is this our own run, and its lock no longer at its place? Then nothing keeps a second run from starting."""
+    """Return whether the lock file of our own run was removed or replaced, so that a second run could start."""
     handle = _held.get(token)
     if handle is None:
         return False
@@ -97,7 +97,7 @@ def is_lock_lost(path: Path, token: str) -> bool:
 
 
 def active_run(path: Path) -> LockHolder | None:
-    """Who holds the run lock now, if anybody."""
+    """Return the holder of the run lock, if any."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -105,25 +105,25 @@ def active_run(path: Path) -> LockHolder | None:
     try:
         if _lock(handle, fcntl.LOCK_SH, 0):
             return None
-        return _holder(handle) or _UNKNOWN
+        return _read_holder(handle) or _UNKNOWN
     finally:
         os.close(handle)
 
 
 def interrupted_run(path: Path) -> LockHolder | None:
-    """Whose run was killed, if the last one was: one that ends takes its word out of the lock."""
+    """Return the holder of the last run if it was killed: a run that ends normally clears its lock file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        return _holder(handle) if _lock(handle, fcntl.LOCK_SH, 0) else None
+        return _read_holder(handle) if _lock(handle, fcntl.LOCK_SH, 0) else None
     finally:
         os.close(handle)
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open(path: Path) -> Iterator[int]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -132,8 +132,8 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def _lock(handle: int, kind: int, patience: float) -> bool:
-    end = time.monotonic() + patience
+def _lock(handle: int, kind: int, timeout: float) -> bool:
+    end = time.monotonic() + timeout
     while True:
         try:
             fcntl.flock(handle, kind | fcntl.LOCK_NB)
@@ -143,23 +143,23 @@ def _lock(handle: int, kind: int, patience: float) -> bool:
                 return False
             time.sleep(0.005)
         except OSError as error:
-            words = f"this file system cannot lock files: {error.strerror}"
-            raise StateError(words, "keep the repository on a disk of this machine") from error
+            message = f"this file system does not support file locks: {error.strerror}"
+            raise StateError(message, "keep the repository on a local disk") from error
 
 
-def _holder(handle: int) -> LockHolder | None:
-    """None between lock and word, and for anything that we would not have written: an agent could have."""
+def _read_holder(handle: int) -> LockHolder | None:
+    """Return the holder, or None if it is not written yet or is invalid (an agent could have written it)."""
     try:
-        word = json.loads(os.pread(handle, _LONGEST, 0))
+        data = json.loads(os.pread(handle, _MAX_BYTES, 0))
     except (ValueError, RecursionError, OSError):
         return None
-    match word:
+    match data:
         case {"pid": int(pid), "command": str(command), "since": str(since), "token": str(token)}:
             if 1 < pid <= _LARGEST_PID:
-                return LockHolder(pid, _plain(command), _plain(since), token)
+                return LockHolder(pid, _printable(command), _printable(since), token)
     return None
 
 
-def _plain(text: str) -> str:
-    """Fit for a terminal."""
+def _printable(text: str) -> str:
+    """Replace characters that are not safe to print on a terminal."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -1,13 +1,11 @@
-"""Several files written, removed and moved as one: all of it or nothing, and taken back byte for byte.
+"""Write, remove and move several files as one transaction: all or nothing, and undoable byte for byte.
 
-A transaction has a folder of its own, its record. There the texts before and after are laid down first, and last the
-list of what is to be done: before the list stands nothing has happened, from then on it will be completed, by the next
-command if need be. Files come first, then moves: once a folder has moved, all its files are as they should be.
-Nothing here locks: whoever calls holds a lock for the folder of records.
+A transaction has its own folder, the record. It stores the old and new contents first, and the plan last. Until the
+plan is written, nothing has happened; from then on the transaction will be completed, by the next command if it is
+interrupted. Files are written before folders are moved, so all files in a moved folder are done.
+Nothing here takes a lock: the caller holds one for the folder of records.
 
-operations  what can be asked for
-beginning   what is refused, and what is laid down before anything is touched
-doing       carry out, finish what was cut off, undo
-records     what is kept of a transaction, and for how long
-places      looking at what stands where, with no link on the way
+execute       start, finish and undo a transaction
+record_store  the record on disk
+paths         operations, and safe access to paths below a root
 """

@@ -1,4 +1,4 @@
-"""Carrying out a transaction, finishing one that was cut off, undoing one. Each step looks, and can be done again."""
+"""Run a transaction, finish an interrupted one, or undo one. Every step is idempotent."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ from agentd.storage.transaction.record_store import (
     stored_text_path,
 )
 
-_FileBefore = tuple[bytes, int] | None  # text and rights
+_FileBefore = tuple[bytes, int] | None  # content and permissions
 
 
 def begin_transaction(
@@ -46,43 +46,44 @@ def begin_transaction(
     facts: Mapping[str, str],
     cleared: tuple[str, ...] = (),
 ) -> TransactionRecord:
-    """The record, on disk; or an error, and there is none. One that is done makes room for the next of that name."""
+    """Write the record and return it; on errors, none is left. Replaces a completed record of the same name."""
     if record_store.is_pending(folder):
-        raise Bug(f"{folder} has to be finished before something else can be begun there")
+        raise Bug(f"{folder} must be finished before another transaction can start there")
     check_disjoint(operations)
-    changes = [(one, _before(root, one)) for one in operations if not isinstance(one, MovePath)]
-    moves = [one for one in operations if isinstance(one, MovePath)]
+    changes = [(change, _read_before(root, change)) for change in operations if not isinstance(change, MovePath)]
+    moves = [move for move in operations if isinstance(move, MovePath)]
     for move in moves:
         _check_move(root, move)
     if folder.exists():
         record_store.drop_transaction(folder)
     try:
         make_folder(folder)
-        rows = tuple(_lay_down(folder, number, *change) for number, change in enumerate(changes))
-        moved = tuple(_moved(root, move, rows) for move in moves)
-        record = TransactionRecord(folder, root, title, dict(facts), rows, moved, _missing(root, operations), cleared)
+        rows = tuple(_store_change(folder, number, *change) for number, change in enumerate(changes))
+        moved = tuple(_plan_move(root, move, rows) for move in moves)
+        made = _missing_folders(root, operations)
+        record = TransactionRecord(folder, root, title, dict(facts), rows, moved, made, cleared)
         record_store.write_transaction(record)
     except BaseException:
-        with contextlib.suppress(files.CannotWrite):  # what cannot go now is swept later
+        with contextlib.suppress(files.CannotWrite):  # swept later
             record_store.drop_transaction(folder)
         raise
     return record
 
 
-def _before(root: Path, change: WriteFile | RemoveFile) -> _FileBefore:
-    before = _found(root, change)
+def _read_before(root: Path, change: WriteFile | RemoveFile) -> _FileBefore:
+    before = _read_current(root, change)
     digest = files.hash_bytes(before[0]) if before else ""
     if isinstance(change, WriteFile) and change.seen not in (None, digest):
-        raise Refusal(f"{printable_path(change.path)} was changed just now by somebody else", "run the command again")
+        raise Refusal(f"{printable_path(change.path)} was just changed by someone else", "run the command again")
     return before
 
 
-def _found(root: Path, change: WriteFile | RemoveFile) -> _FileBefore:
+def _read_current(root: Path, change: WriteFile | RemoveFile) -> _FileBefore:
     place = safe_path(root, change.path)
     kind = mode_of(place)
     if kind is None:
         if isinstance(change, RemoveFile):
-            raise Refusal(f"{printable_path(change.path)} is not there, so it cannot be removed", "git status")
+            raise Refusal(f"{printable_path(change.path)} does not exist, so it cannot be removed", "git status")
         return None
     if not stat.S_ISREG(kind):
         raise Refusal(f"{printable_path(change.path)} is not a file", f"move it elsewhere, {AGAIN}")
@@ -92,32 +93,30 @@ def _found(root: Path, change: WriteFile | RemoveFile) -> _FileBefore:
 def _check_move(root: Path, move: MovePath) -> None:
     source, target = safe_path(root, move.source), safe_path(root, move.target)
     if mode_of(source) is None:
-        raise Refusal(f"{printable_path(move.source)} is not there, so it cannot be moved", "git status")
+        raise Refusal(f"{printable_path(move.source)} does not exist, so it cannot be moved", "git status")
     if mode_of(target) is not None:
-        raise Refusal(f"{printable_path(move.target)} is there already", f"move it elsewhere, {AGAIN}")
-    above = next(one for one in target.parents if one.exists())
-    if os.lstat(source).st_dev != os.lstat(above).st_dev:  # half done is too late to find out
-        what = f"{printable_path(move.source)} and {printable_path(move.target)} are on two file systems"
-        raise Refusal(what, f"bring them onto one, {AGAIN}")
+        raise Refusal(f"{printable_path(move.target)} already exists", f"move it elsewhere, {AGAIN}")
+    above = next(folder for folder in target.parents if folder.exists())
+    if os.lstat(source).st_dev != os.lstat(above).st_dev:  # the rename would fail halfway through
+        message = f"{printable_path(move.source)} and {printable_path(move.target)} are on different file systems"
+        raise Refusal(message, f"move them to the same one, {AGAIN}")
 
 
-def _lay_down(folder: Path, number: int, change: WriteFile | RemoveFile, before: _FileBefore) -> FileChange:
-    old = _text(record_store.stored_text_path(folder, "old", number), *before) if before else None
+def _store_change(folder: Path, number: int, change: WriteFile | RemoveFile, before: _FileBefore) -> FileChange:
+    old = _store_text(stored_text_path(folder, "old", number), *before) if before else None
     if isinstance(change, RemoveFile):
         return FileChange(str(change.path), old, None)
     mode = before[1] if before and change.mode is None else change.mode
-    return FileChange(
-        str(change.path), old, _text(record_store.stored_text_path(folder, "new", number), change.data, mode)
-    )
+    return FileChange(str(change.path), old, _store_text(stored_text_path(folder, "new", number), change.data, mode))
 
 
-def _text(path: Path, data: bytes, mode: int | None) -> StoredText:
-    """A new file will have the rights that its laid down text was given."""
+def _store_text(path: Path, data: bytes, mode: int | None) -> StoredText:
+    """Store a file's content in the record. A new file will get the permissions of the stored one."""
     files.write(path, data, mode)
     return StoredText(files.hash_bytes(data), stat.S_IMODE(path.stat().st_mode))
 
 
-def _moved(root: Path, move: MovePath, rows: Iterable[FileChange]) -> MovedPath:
+def _plan_move(root: Path, move: MovePath, rows: Iterable[FileChange]) -> MovedPath:
     holds = hash_tree(root / move.source)
     for file in rows:
         if is_within(PurePath(file.path), move.source):
@@ -127,9 +126,9 @@ def _moved(root: Path, move: MovePath, rows: Iterable[FileChange]) -> MovedPath:
     return MovedPath(str(move.source), str(move.target), holds)
 
 
-def _missing(root: Path, operations: Iterable[Operation]) -> tuple[str, ...]:
-    """The folders that have to be made."""
-    paths = [one.target if isinstance(one, MovePath) else one.path for one in operations]
+def _missing_folders(root: Path, operations: Iterable[Operation]) -> tuple[str, ...]:
+    """Return the folders that have to be created."""
+    paths = [each.target if isinstance(each, MovePath) else each.path for each in operations]
     above = {folder for path in paths for folder in path.parents if not (root / folder).exists()}
     return tuple(str(folder) for folder in sorted(above))
 
@@ -137,19 +136,19 @@ def _missing(root: Path, operations: Iterable[Operation]) -> tuple[str, ...]:
 def run_transaction(
     record: Path, root: Path, title: str, operations: Sequence[Operation], facts: Mapping[str, str] | None = None
 ) -> None:
-    """All of them. What is refused, or cannot be laid down in the folder `record`, has touched nothing; after any other
-    error, as after a crash, it is pending. `title` is how it is called then; `facts` are kept for the caller."""
+    """Run all operations. If they are refused or the folder `record` cannot be written, nothing has changed; after any
+    other error, or a crash, the transaction is pending. Messages call it `title`; `facts` are stored for the caller."""
     finish_transaction(begin_transaction(record, root, title, operations, facts or {}))
 
 
 def finish_transaction(record: TransactionRecord) -> None:
-    """Go on from where it is. What is neither as before nor as after is somebody else's: it stops all, and stays."""
+    """Continue from where it stopped. Stops with an error at paths that someone else changed."""
     if not record.root.is_dir():
-        raise StateError(f"{record.root} is gone, and {record.title} is half done there", f"bring it back, {AGAIN}")
-    _check(record)
+        raise StateError(f"{record.root} is missing, and {record.title} is half done there", f"restore it, {AGAIN}")
+    _check_conflicts(record)
     if not _has_moved(record):
         for number in range(len(record.files)):
-            _put(record, number)
+            _write_file(record, number)
     for moved in record.moves:
         _move(record, moved)
     for folder in record.cleared:
@@ -158,32 +157,32 @@ def finish_transaction(record: TransactionRecord) -> None:
 
 
 def undo_transaction(record: TransactionRecord, title: str) -> None:
-    """The reverse, as a transaction of its own. Refused if anything is no longer as it was left."""
+    """Run the reverse as a transaction of its own. Refused if anything has changed since."""
     if not record.is_done or record_store.is_pending(record.folder):
-        raise Bug(f"{record.folder} has to be finished before it can be undone")
-    if built := list(_built_on_it(record)):
-        hint = f"keep elsewhere what is new, put back what was changed (git diff shows it), {AGAIN}"
-        raise Refusal(f"{record.title} cannot be undone, since then {', '.join(built)}", hint)
-    back: list[Operation] = [_reverse(record, number, file) for number, file in enumerate(record.files)]
-    back += [MovePath(PurePath(moved.target), PurePath(moved.source)) for moved in record.moves]
+        raise Bug(f"{record.folder} must be finished before it can be undone")
+    if changes := list(_later_changes(record)):
+        hint = f"move new files elsewhere and revert the changes (see git diff), {AGAIN}"
+        raise Refusal(f"{record.title} cannot be undone: since then {', '.join(changes)}", hint)
+    reverse: list[Operation] = [_reverse(record, number, file) for number, file in enumerate(record.files)]
+    reverse += [MovePath(PurePath(moved.target), PurePath(moved.source)) for moved in record.moves]
     finish_transaction(
-        begin_transaction(record.undo, record.root, title, back, record.facts, cleared=record.made[::-1])
+        begin_transaction(record.undo, record.root, title, reverse, record.facts, cleared=record.made[::-1])
     )
 
 
 # ---- steps
 
 
-def _put(record: TransactionRecord, number: int) -> None:
+def _write_file(record: TransactionRecord, number: int) -> None:
     file = record.files[number]
     place = safe_path(record.root, file.path)
-    files.remove_leftovers(place)  # a killed writer's
+    files.remove_leftovers(place)
     before, after = file.hashes
     found = hash_path(place)
     if found == after:
         return
     if found != before:
-        _check(record)
+        _check_conflicts(record)
     if file.new:
         make_folder(place.parent)
         files.write(place, record.text("new", number), file.new.mode)
@@ -196,90 +195,91 @@ def _move(record: TransactionRecord, moved: MovedPath) -> None:
     if mode_of(source) is None:
         return
     if mode_of(target) is not None:
-        _check(record)
+        _check_conflicts(record)
     make_folder(target.parent)
     files.move(source, target)
 
 
 def _has_moved(record: TransactionRecord) -> bool:
-    """Then all files are done, and not where they were."""
-    ways = [(safe_path(record.root, moved.source), safe_path(record.root, moved.target)) for moved in record.moves]
-    return any(mode_of(source) is None and mode_of(target) is not None for source, target in ways)
+    """Return whether a move has happened. If so, all files are written."""
+    paths = [(safe_path(record.root, moved.source), safe_path(record.root, moved.target)) for moved in record.moves]
+    return any(mode_of(source) is None and mode_of(target) is not None for source, target in paths)
 
 
-# ---- what somebody else has done meanwhile
+# ---- changes made by someone else
 
 
-def _check(record: TransactionRecord) -> None:
-    rows = list(_foreign_folders(record))
-    if not rows and not _has_moved(record):
-        rows = list(_foreign_files(record))
-    if rows:
-        what = f"{record.title} is half done, and what it has to change was changed by somebody else: "
-        typed = " && ".join(command for _, commands in rows for command in commands)
-        raise StateError(what + "; ".join(words for words, _ in rows), f"{typed or 'git status'}; {AGAIN}")
+def _check_conflicts(record: TransactionRecord) -> None:
+    conflicts = list(_folder_conflicts(record))
+    if not conflicts and not _has_moved(record):
+        conflicts = list(_file_conflicts(record))
+    if conflicts:
+        message = f"{record.title} is half done, and someone else changed what it has to change: "
+        commands = " && ".join(command for _, commands in conflicts for command in commands)
+        raise StateError(message + "; ".join(text for text, _ in conflicts), f"{commands or 'git status'}; {AGAIN}")
 
 
-def _foreign_files(record: TransactionRecord) -> Iterator[tuple[str, list[str]]]:
-    """What is wrong, and what to type so that nothing is lost."""
+def _file_conflicts(record: TransactionRecord) -> Iterator[tuple[str, list[str]]]:
+    """Yield each conflict and the commands that resolve it without losing anything."""
     for number, file in enumerate(record.files):
         place = safe_path(record.root, file.path)
         found = hash_path(place)
         if found in file.hashes:
             continue
         old, new = (stored_text_path(record.folder, side, number) for side in ("old", "new"))
-        was = f"it was {old}" if file.old else "it was not there"
-        becomes = f"becomes {new}" if file.new else "goes"
-        aside = [_typed("mv", place, _free(place))] if found else []
+        before = f"was {old}" if file.old else "did not exist"
+        after = f"becomes {new}" if file.new else "will be removed"
+        aside = [_command("mv", place, _free_path(place))] if found else []
         yield (
-            f"{printable_path(file.path)} ({was} and {becomes})",
-            aside + ([_typed("cp", new, place)] if file.new else []),
+            f"{printable_path(file.path)} ({before} and {after})",
+            aside + ([_command("cp", new, place)] if file.new else []),
         )
 
 
-def _foreign_folders(record: TransactionRecord) -> Iterator[tuple[str, list[str]]]:
+def _folder_conflicts(record: TransactionRecord) -> Iterator[tuple[str, list[str]]]:
     for moved in record.moves:
         source, target = safe_path(record.root, moved.source), safe_path(record.root, moved.target)
-        there = [place for place in (source, target) if mode_of(place) is not None]
-        words = f"{printable_path(moved.source)} becomes {printable_path(moved.target)}, and"
-        if not there:
-            yield f"{words} both are gone", []
-        if len(there) == 2:
+        existing = [place for place in (source, target) if mode_of(place) is not None]
+        text = f"{printable_path(moved.source)} becomes {printable_path(moved.target)}, and"
+        if not existing:
+            yield f"{text} both are missing", []
+        if len(existing) == 2:
             foreign = source if hash_tree(target) == moved.holds else target
-            yield f"{words} both are there", [_typed("mv", foreign, _free(foreign))]
+            yield f"{text} both exist", [_command("mv", foreign, _free_path(foreign))]
 
 
-def _built_on_it(record: TransactionRecord) -> Iterator[str]:
+def _later_changes(record: TransactionRecord) -> Iterator[str]:
     for file in record.files:
         if not any(is_within(PurePath(file.path), PurePath(moved.source)) for moved in record.moves):
-            yield from _differs(file.path, file.hashes[1], hash_path(safe_path(record.root, file.path)))
+            yield from _describe_difference(file.path, file.hashes[1], hash_path(safe_path(record.root, file.path)))
     for moved in record.moves:
         if mode_of(safe_path(record.root, moved.source)) is not None:
-            yield f"{printable_path(moved.source)} came to be there"
+            yield f"{printable_path(moved.source)} was created"
         target = safe_path(record.root, moved.target)
         if mode_of(target) is None:
-            yield f"{printable_path(moved.target)} is gone"
+            yield f"{printable_path(moved.target)} was removed"
             continue
         found = hash_tree(target)
         for name in sorted({*moved.holds, *found}):
-            yield from _differs(f"{moved.target}/{name}", moved.holds.get(name), found.get(name))
+            yield from _describe_difference(f"{moved.target}/{name}", moved.holds.get(name), found.get(name))
 
 
-def _differs(path: str, left: str | None, found: str | None) -> Iterator[str]:
-    if left != found:
-        yield f"{printable_path(path)} {'was added' if left is None else 'is gone' if found is None else 'was changed'}"
+def _describe_difference(path: str, before: str | None, now: str | None) -> Iterator[str]:
+    if before != now:
+        change = "was added" if before is None else "was removed" if now is None else "was changed"
+        yield f"{printable_path(path)} {change}"
 
 
 def _reverse(record: TransactionRecord, number: int, file: FileChange) -> WriteFile | RemoveFile:
-    path = record.afterwards(file.path)
+    path = record.final_path(file.path)
     return WriteFile(path, record.text("old", number), file.old.mode) if file.old else RemoveFile(path)
 
 
-def _typed(*words: object) -> str:
+def _command(*words: object) -> str:
     return shlex.join(map(str, words))
 
 
-def _free(place: Path) -> Path:
-    """A name beside it that nobody has."""
-    numbers = iter(range(1, 1_000_000))
-    return next(one for n in numbers if mode_of(one := place.with_name(f"{place.name}.yours-{n}")) is None)
+def _free_path(place: Path) -> Path:
+    """Return an unused name beside a path."""
+    candidates = (place.with_name(f"{place.name}.yours-{number}") for number in range(1, 1_000_000))
+    return next(path for path in candidates if mode_of(path) is None)

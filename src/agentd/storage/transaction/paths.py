@@ -1,4 +1,4 @@
-"""What stands where below a root, with no link on the way, and folders made and files removed for good."""
+"""The operations of a transaction, and access to paths below a root that never follows links."""
 
 import contextlib
 import os
@@ -16,9 +16,9 @@ from agentd.storage import files
 class WriteFile:
     path: PurePath
     data: bytes
-    mode: int | None = None  # None: as it was, and of a new file as the system gives it
+    mode: int | None = None  # None: keep the permissions, or use the default for a new file
     seen: str | None = None
-    """The hash of the text that this was made from, empty for none: another one there is refused. None: any."""
+    """The hash of the file this is based on (empty: no file). Refused if the file has changed. None: not checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RemoveFile:
 
 @dataclass(frozen=True, slots=True)
 class MovePath:
-    """A file or a folder; the target is its new path, not the folder it goes into."""
+    """Move a file or folder; the target is its new path, not the folder to put it in."""
 
     source: PurePath
     target: PurePath
@@ -38,21 +38,21 @@ Operation = WriteFile | RemoveFile | MovePath
 
 
 def check_disjoint(operations: Sequence[Operation]) -> None:
-    """No two have to do with one path, but for the files of a folder that moves: so their order does not matter."""
-    written = [one.path for one in operations if not isinstance(one, MovePath)]
-    sources = [one.source for one in operations if isinstance(one, MovePath)]
-    targets = [one.target for one in operations if isinstance(one, MovePath)]
-    groups = [(one, one) for one in (written, sources, targets)]
+    """Check that no two operations share a path, so that order does not matter. Files in a moved folder may change."""
+    written = [change.path for change in operations if not isinstance(change, MovePath)]
+    sources = [move.source for move in operations if isinstance(move, MovePath)]
+    targets = [move.target for move in operations if isinstance(move, MovePath)]
+    groups = [(paths, paths) for paths in (written, sources, targets)]
     groups += [(targets, written + sources), (written + sources, targets), (sources, written)]
-    meeting = [pair for paths, folders in groups for pair in _below(paths, folders)]
+    conflicts = [pair for paths, folders in groups for pair in _nested(paths, folders)]
     counts = (Counter(written), Counter(sources), Counter(targets), Counter({*targets}) + Counter({*written, *sources}))
-    meeting += [(path, path) for counted in counts for path, count in counted.items() if count > 1]
-    for one, other in meeting:
-        raise Bug(f"{one} and {other} cannot be changed in one transaction")
+    conflicts += [(path, path) for counted in counts for path, count in counted.items() if count > 1]
+    for path, other in conflicts:
+        raise Bug(f"{path} and {other} cannot be changed in one transaction")
 
 
-def _below(paths: Sequence[PurePath], folders: Sequence[PurePath]) -> Iterator[tuple[PurePath, PurePath]]:
-    """Each path with a folder that it lies in; looked up, as there may be thousands."""
+def _nested(paths: Sequence[PurePath], folders: Sequence[PurePath]) -> Iterator[tuple[PurePath, PurePath]]:
+    """Yield each path with a folder that contains it. There may be thousands, so folders are looked up in a set."""
     known = set(folders)
     yield from ((path, above) for path in paths for above in path.parents if above in known)
 
@@ -62,14 +62,14 @@ def is_within(path: PurePath, folder: PurePath) -> bool:
 
 
 AGAIN = "then run the command again"
-_NO_FILE = "no file"  # where a hash would be
+_NO_FILE = "no file"  # instead of a hash
 
 
 def safe_path(root: Path, path: PurePath | str) -> Path:
-    """The place of a path. A link may lead out of the root, so there is none on the way."""
+    """Return the full path. Paths through links are refused, as a link may lead out of the root."""
     parts = PurePath(path).parts
     if not parts or ".." in parts or PurePath(path).is_absolute():
-        raise Refusal(f"{printable_path(path)} does not lie within {root}", "name a path below it")
+        raise Refusal(f"{printable_path(path)} is not inside {root}", "use a path inside it")
     place = root
     for number, part in enumerate(parts, 1):
         place = place / part
@@ -77,15 +77,15 @@ def safe_path(root: Path, path: PurePath | str) -> Path:
         if kind is None:
             break
         if stat.S_ISLNK(kind):
-            what = f"{printable_path(place)} is a symbolic link, and agentd does not write through one"
-            raise Refusal(what, f"put there what it leads to, {AGAIN}")
+            message = f"{printable_path(place)} is a symbolic link, and agentd does not write through links"
+            raise Refusal(message, f"replace it with its target, {AGAIN}")
         if number < len(parts) and not stat.S_ISDIR(kind):
             raise Refusal(f"{printable_path(place)} is not a folder", f"move it elsewhere, {AGAIN}")
     return root.joinpath(*parts)
 
 
 def mode_of(place: Path) -> int | None:
-    """Kind and rights of what stands there, as `stat` has them."""
+    """Return the mode (file type and permissions), or None if the path does not exist."""
     with cannot_continue(place, files.CannotRead):
         try:
             return os.lstat(place).st_mode
@@ -101,7 +101,7 @@ def hash_path(place: Path) -> str | None:
 
 
 def hash_tree(place: Path) -> dict[str, str]:
-    """By path, of every file at or below a place; of a link, what it says."""
+    """Return the hash of every file at or below a path, by relative path; for a link, its target."""
     kind = mode_of(place)
     if kind is None:
         return {}
@@ -111,11 +111,13 @@ def hash_tree(place: Path) -> dict[str, str]:
         names = sorted(os.listdir(place)) if stat.S_ISDIR(kind) else None
     if names is None:
         return {".": hash_path(place) or _NO_FILE}
-    return {os.path.normpath(f"{name}/{path}"): one for name in names for path, one in hash_tree(place / name).items()}
+    return {
+        os.path.normpath(f"{name}/{path}"): digest for name in names for path, digest in hash_tree(place / name).items()
+    }
 
 
 def make_folder(folder: Path) -> None:
-    """With those above it, each on disk."""
+    """Create a folder and its parents, and sync them to disk."""
     if not folder.is_dir():
         make_folder(folder.parent)
         with cannot_continue(folder):
@@ -137,16 +139,16 @@ def remove_if_empty(folder: Path) -> None:
 
 
 def printable_path(path: PurePath | str) -> str:
-    """A name may have a line break in it, or be in another encoding."""
+    """Escape a path that has line breaks or undecodable bytes."""
     return str(path) if str(path).isprintable() else ascii(str(path))
 
 
 @contextlib.contextmanager
 def cannot_continue(
-    place: Path, what: type[files.CannotRead] | type[files.CannotWrite] = files.CannotWrite
+    place: Path, error_type: type[files.CannotRead] | type[files.CannotWrite] = files.CannotWrite
 ) -> Iterator[None]:
-    verb = "read" if what is files.CannotRead else "write"
+    verb = "read" if error_type is files.CannotRead else "write"
     try:
         yield
     except OSError as error:
-        raise what(f"cannot {verb} {printable_path(place)}: {error.strerror or error}") from error
+        raise error_type(f"cannot {verb} {printable_path(place)}: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""What is kept of a transaction: the list, the texts before and after; once it is done, what undo needs."""
+"""The record of a transaction on disk: its plan, old and new contents; once done, only what undo needs."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from agentd.storage.transaction.paths import cannot_continue, is_within
 
 _PLAN = "plan.json"
 _DONE = "done"
-_UNDO = "undo"  # within a record, the record of what takes it back
+_UNDO = "undo"  # inside a record, the record of its undo
 _HALF_DONE = "git status shows what is half done"
 
 
@@ -25,7 +25,7 @@ class StoredText:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file before and after; None: it is not there."""
+    """A file before and after; None: it does not exist."""
 
     path: str
     old: StoredText | None
@@ -40,7 +40,7 @@ class FileChange:
 class MovedPath:
     source: str
     target: str
-    holds: Mapping[str, str]  # hash by path below it, as the transaction leaves it
+    holds: Mapping[str, str]  # hashes by relative path, after the transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class TransactionRecord:
     facts: Mapping[str, str]
     files: tuple[FileChange, ...]
     moves: tuple[MovedPath, ...]
-    made: tuple[str, ...]  # folders that it makes, the upper ones first
-    cleared: tuple[str, ...]  # folders that go if they are empty, the lower ones first
+    made: tuple[str, ...]  # folders that it creates, parents first
+    cleared: tuple[str, ...]  # folders that it removes if empty, children first
 
     @property
     def is_done(self) -> bool:
@@ -62,44 +62,44 @@ class TransactionRecord:
     def undo(self) -> Path:
         return self.folder / _UNDO
 
-    def afterwards(self, path: str) -> PurePath:
-        """Where that file is in the end."""
+    def final_path(self, path: str) -> PurePath:
+        """Return where a file is after the transaction."""
         for moved in self.moves:
             if is_within(PurePath(path), PurePath(moved.source)):
                 return moved.target / PurePath(path).relative_to(moved.source)
         return PurePath(path)
 
     def text(self, side: str, number: int) -> bytes:
-        """The text of a file on one side, as it was laid down."""
+        """Return the stored content of a file: `old` or `new`."""
         path = stored_text_path(self.folder, side, number)
         before, after = self.files[number].hashes
         with contextlib.suppress(FileNotFoundError):
             data = files.read(path)
             if files.hash_bytes(data) == (before if side == "old" else after):
                 return data
-        raise StateError(f"{path} is not what was laid down there", _HALF_DONE)
+        raise StateError(f"{path} is missing or was changed", _HALF_DONE)
 
 
 def stored_text_path(folder: Path, side: str, number: int) -> Path:
-    """Where the text of a file lies: `old` or `new`."""
+    """Return the path of a file's stored content: `old` or `new`."""
     return folder / f"{side}-{number}"
 
 
 def pending_transactions(folder: Path) -> list[TransactionRecord]:
-    """The records in this folder that were begun and not completed; where an undo was, that of the undo. Only looks."""
-    return [record for one in _all(folder) if (record := read_transaction(_current(one)))]
+    """Return the records of unfinished transactions and undos in a folder."""
+    return [record for path in _subfolders(folder) if (record := read_transaction(_current(path)))]
 
 
 def sweep_transactions(folder: Path) -> None:
-    """Remove what killed processes left of records: begun without a list, or no longer needed."""
-    for record in _all(folder):
+    """Remove leftovers of killed processes: records without a plan, and contents no longer needed."""
+    for record in _subfolders(folder):
         if not is_record(record):
             drop_transaction(record)
             continue
         if (record / _UNDO).exists() and not is_record(record / _UNDO):
             drop_transaction(record / _UNDO)
         if (record / _DONE).exists():
-            _slim(record)
+            _remove_new_texts(record)
 
 
 def is_pending(folder: Path) -> bool:
@@ -111,36 +111,36 @@ def is_record(folder: Path) -> bool:
 
 
 def read_transaction(folder: Path) -> TransactionRecord | None:
-    """None: there is no record, or it has not come to be one."""
+    """Return the record, or None if there is none or its plan was never written."""
     try:
         data = files.read(folder / _PLAN)
     except FileNotFoundError:
         return None
     try:
-        return _parsed(folder, data)
+        return _parse(folder, data)
     except (StateError, ValueError) as error:
         raise StateError(f"{folder / _PLAN} cannot be read: {error}", _HALF_DONE) from error
 
 
 def write_transaction(record: TransactionRecord) -> None:
-    """From here on it will be done. The root is named as seen from here: a repository may be moved as a whole."""
-    seen = os.path.relpath(os.path.realpath(record.root), os.path.realpath(record.folder))
-    data = asdict(record) | {"root": seen}
+    """Write the plan; from here on, it will be completed. The root is relative, as the repository may be moved."""
+    root = os.path.relpath(os.path.realpath(record.root), os.path.realpath(record.folder))
+    data = asdict(record) | {"root": root}
     del data["folder"]
     files.write(record.folder / _PLAN, json.dumps(data, indent=1).encode())
 
 
 def complete_transaction(record: TransactionRecord) -> None:
-    """It is done. What was undone has no record any more."""
+    """Mark a transaction as done. A completed undo removes the record that it undid."""
     if is_record(record.folder.parent):
         drop_transaction(record.folder.parent)
     else:
         files.write(record.folder / _DONE, b"")
-        _slim(record.folder)
+        _remove_new_texts(record.folder)
 
 
 def drop_transaction(folder: Path) -> None:
-    """The list goes first: what is left without it is nothing."""
+    """Remove a record, its plan first: without a plan, the rest has no effect."""
     with cannot_continue(folder):
         (folder / _PLAN).unlink(missing_ok=True)
         files.sync_folder(folder)
@@ -152,37 +152,40 @@ def drop_transaction(folder: Path) -> None:
         folder.rmdir()
 
 
-def _slim(folder: Path) -> None:
+def _remove_new_texts(folder: Path) -> None:
     with cannot_continue(folder):
         for path in sorted(folder.iterdir()):
-            if path.name.startswith(("new-", ".")):  # the new texts are in their places
+            if path.name.startswith(("new-", ".")):
                 path.unlink()
 
 
 def _current(folder: Path) -> Path:
-    """The record that would be under way."""
+    """Return the folder of the record that may be pending: of the undo, once the transaction is done."""
     return folder / _UNDO if (folder / _DONE).exists() else folder
 
 
-def _all(folder: Path) -> list[Path]:
-    return sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+def _subfolders(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
-def _parsed(folder: Path, data: bytes) -> TransactionRecord:
-    row = FieldReader(json.loads(data), "the list")
+def _parse(folder: Path, data: bytes) -> TransactionRecord:
+    row = FieldReader(json.loads(data), "the plan")
     return TransactionRecord(
         folder,
         Path(os.path.realpath(os.path.join(os.path.realpath(folder), row.text("root")))),
         row.text("title"),
         row.mapping("facts"),
         tuple(
-            FileChange(one.text("path"), _text(one.inner("old")), _text(one.inner("new"))) for one in row.items("files")
+            FileChange(file.text("path"), _parse_text(file.inner("old")), _parse_text(file.inner("new")))
+            for file in row.items("files")
         ),
-        tuple(MovedPath(one.text("source"), one.text("target"), one.mapping("holds")) for one in row.items("moves")),
+        tuple(
+            MovedPath(move.text("source"), move.text("target"), move.mapping("holds")) for move in row.items("moves")
+        ),
         row.texts("made"),
         row.texts("cleared"),
     )
 
 
-def _text(row: FieldReader | None) -> StoredText | None:
+def _parse_text(row: FieldReader | None) -> StoredText | None:
     return StoredText(row.text("digest"), row.count("mode")) if row else None
