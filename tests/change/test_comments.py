@@ -76,22 +76,22 @@ def test_comment_ids_are_never_reused(change: Change) -> None:
 def test_invalid_or_unauthorized_comment_actions_are_refused(change: Change) -> None:
     say(change)
     before = (change.folder / COMMENTS_FILE).read_bytes()
-    with pytest.raises(Refusal, match="these words of K1 are those of person:ann"):
+    with pytest.raises(Refusal, match="this entry of K1 was written by person:ann"):
         comment_store.edit_comment(change, "K1", 0, "Mine.", BOB)
     with pytest.raises(Refusal, match="K1 has no entry 1"):
         comment_store.edit_comment(change, "K1", 1, "Mine.", BOB)
     with pytest.raises(Refusal, match="add-oauth has no comment K9"):
         comment_store.reply_to_comment(change, "K9", "Mine.", BOB)
     for who in ("agent:claude", "person:", "ann"):
-        with pytest.raises(UsageError, match="only a person comments"):
+        with pytest.raises(UsageError, match="only a person can comment"):
             say(change, by=who)
-        with pytest.raises(UsageError, match="only a person comments"):
+        with pytest.raises(UsageError, match="only a person can comment"):
             comment_store.resolve_comment(change, "K1", who)
-    with pytest.raises(UsageError, match="has at most 20000 characters"):
+    with pytest.raises(UsageError, match="can have at most 20000 characters"):
         say(change, "x" * 20_001)
-    with pytest.raises(UsageError, match="cannot be kept"):
+    with pytest.raises(UsageError, match="cannot be stored"):
         say(change, "half a character: \ud800")
-    with pytest.raises(Refusal, match=r"is not in proposal\.md"):
+    with pytest.raises(Refusal, match=r"proposal\.md does not contain"):
         comment_store.comment_anchor(change, "proposal.md", "never written")
     for name in ("STATE.yaml", "../other/proposal.md", "specs/none.md"):
         with pytest.raises(UsageError, match="has no document"):
@@ -111,7 +111,7 @@ def test_invalid_comments_file_is_reported_with_line_and_left_unchanged(change: 
         assert "git log -p" in error.value.hint and path.read_bytes() == bad
     path.unlink()
     path.symlink_to("proposal.md")
-    with pytest.raises(StateError, match="is a link"):
+    with pytest.raises(StateError, match="is not a regular file"):
         comment_store.read_comments(change)
 
 
@@ -130,7 +130,7 @@ import sys
 from agentd.change import comment_store, open_change
 from agentd.project import find_project
 from agentd.storage import locks
-locks._PATIENCE = 600
+locks._WRITE_TIMEOUT = 600
 change = open_change(find_project(), "add-oauth")
 for number in range(15):
     anchor = comment_store.comment_anchor(change, "proposal.md", "users")
@@ -225,8 +225,8 @@ def test_agents_edit_is_not_adopted_by_a_later_comment(yard: GuardProject, chang
         assert finish(guard) == GuardResult()
     assert texts(change) == [["Before."], ["Meanwhile."]]
     (said,) = [one.event for one in change.journal().since(0)[0] if isinstance(one.event, events.WarningIssued)]
-    assert said.code == "put-back" and said.message.startswith("comments.yaml was changed during an agent's call")
-    assert Path(said.message.partition("a copy: ")[2]).read_text() == forged
+    assert said.code == "put-back" and said.message.startswith("comments.yaml was changed during an agent call")
+    assert Path(said.message.partition("the changed version: ")[2]).read_text() == forged
 
 
 def test_manual_edit_of_comments_counts_after_the_call(yard: GuardProject, change: Change) -> None:

@@ -29,7 +29,7 @@ from agentd.change.state import CallRecord
 from agentd.project import find_project
 from agentd.storage import locks
 
-locks._PATIENCE = 600  # fifty at once
+locks._WRITE_TIMEOUT = 600  # fifty at once
 change = open_change(find_project(), "add-oauth")
 number = int(sys.argv[1])
 call = CallRecord(f"step-{number}", "codex", "challenger", "m", number, 2, 0, 1, 0.01, "2026-01-19T10:30:00Z", None)
@@ -99,7 +99,7 @@ def test_full_disk_keeps_the_old_file_and_is_reported(change: Change) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
         with pytest.raises(files.CannotWrite, match=r"cannot write .*STATE"):
-            change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
+            change.update(lambda old: old.with_transition(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (change.folder / "STATE.yaml").read_bytes() == before
@@ -115,7 +115,7 @@ def test_update_without_changes_writes_nothing(change: Change) -> None:
 def test_file_mode_is_preserved(change: Change) -> None:
     path = change.folder / "STATE.yaml"
     path.chmod(0o640)
-    change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
+    change.update(lambda old: old.with_transition(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
     assert path.stat().st_mode & 0o777 == 0o640
 
 
@@ -145,8 +145,10 @@ def test_only_the_active_run_may_write(project: Scenario, change: Change) -> Non
     with pytest.raises(Busy, match=named), change.running("agentd plan add-oauth"):
         pass
     with pytest.raises(Busy, match=named):
-        change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
-    after = change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"), token)
+        change.update(lambda old: old.with_transition(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
+    after = change.update(
+        lambda old: old.with_transition(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"), token
+    )
     assert after.phase is Phase.PROPOSED
     holder.kill()
     holder.wait()
@@ -156,7 +158,7 @@ def test_only_the_active_run_may_write(project: Scenario, change: Change) -> Non
 
 
 def test_every_transition_is_recorded_in_the_journal(change: Change) -> None:
-    change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="all there", at="t"))
+    change.update(lambda old: old.with_transition(TransitionEvent.PLAN_GENERATED, by="agentd", why="all there", at="t"))
     [entry_], _ = change.journal().since(0)
     assert entry_.event.data() == {
         "from": "drafting",
@@ -174,7 +176,7 @@ def test_broken_state_error_names_the_file_and_a_hint(change: Change) -> None:
         change.read()
     assert caught.value.hint and "git log -p" in caught.value.hint
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(StateError, match="not UTF-8"):
+    with pytest.raises(StateError, match="not valid UTF-8"):
         change.read()
 
 
@@ -204,7 +206,7 @@ def test_plan_is_hashed_in_proposal_order(project: Scenario, change: Change) -> 
 
 def test_interrupted_drop_is_finished_by_a_second_drop(project: Scenario, change: Change) -> None:
     change.update(
-        lambda old: old.moved(TransitionEvent.DROPPED, by="person:dev", why="", at="t")
+        lambda old: old.with_transition(TransitionEvent.DROPPED, by="person:dev", why="", at="t")
     )  # then the power went
     assert ChangeLocator(find_project()).find("add-oauth").summary.phase is Phase.DROPPED
     target = lifecycle.drop_change(change, "person:dev", "")
@@ -215,8 +217,8 @@ def test_interrupted_drop_is_finished_by_a_second_drop(project: Scenario, change
 @pytest.mark.parametrize("word", ["caf\udce9", "\ud800"])
 def test_text_that_cannot_be_read_back_is_not_written(change: Change, word: str) -> None:
     before = (change.folder / "STATE.yaml").read_bytes()
-    with pytest.raises(UsageError, match="cannot be kept in STATE"):
-        change.update(lambda old: old.moved(TransitionEvent.DROPPED, by="person:dev", why=word, at="t"))
+    with pytest.raises(UsageError, match="cannot be stored in STATE"):
+        change.update(lambda old: old.with_transition(TransitionEvent.DROPPED, by="person:dev", why=word, at="t"))
     assert (change.folder / "STATE.yaml").read_bytes() == before
 
 

@@ -53,7 +53,7 @@ def test_decision_on_an_outdated_question_is_rejected(inbox: Inbox) -> None:
     inbox.open({"id": "after-challenge-2"})
     assert inbox.take() is None
     reply = inbox.reply_to(name)
-    assert reply and (reply.taken, reply.why) == (False, "the question that this answers is over")
+    assert reply and (reply.taken, reply.why) == (False, "this question has already been answered")
 
 
 def test_withdrawn_decision_is_not_taken(inbox: Inbox) -> None:
@@ -86,7 +86,9 @@ def test_invalid_decision_files_are_rejected_and_do_not_block_others(inbox: Inbo
     assert inbox.take() == (posted, decision())
     assert inbox.has_reply("0 folder") and inbox.has_reply("0 pipe")
     told = [inbox.reply_to(f"0 {name}") for name in GARBAGE]
-    assert {(one.taken, one.why) for one in told if one} == {(False, "this is no decision")} and None not in told
+    assert {(one.taken, one.why) for one in told if one} == {
+        (False, "this is not a valid decision")
+    } and None not in told
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"[" * 100_000])

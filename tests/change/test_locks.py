@@ -85,9 +85,9 @@ def test_run_whose_lock_was_removed_cannot_write(change: Change, then: str) -> N
         if then == "an empty file":
             path.touch()
         if then == "another run":
-            with change.running("agentd impl add-oauth"), pytest.raises(StateError, match="was taken away"):
+            with change.running("agentd impl add-oauth"), pytest.raises(StateError, match="lost its lock"):
                 change.update(lambda old: old, held.token)
-        with pytest.raises(StateError, match="the lock of this run was taken away") as caught:
+        with pytest.raises(StateError, match="this run lost its lock") as caught:
             change.update(lambda old: old, held.token)
     assert caught.value.exit_code == 6
     assert "agentd stop add-oauth" in caught.value.hint
@@ -96,8 +96,8 @@ def test_run_whose_lock_was_removed_cannot_write(change: Change, then: str) -> N
 def test_finished_run_cannot_write(change: Change) -> None:
     with change.running("agentd plan add-oauth") as held:
         pass
-    with pytest.raises(Busy, match="the run that may write to add-oauth is over"):
+    with pytest.raises(Busy, match="the run that could write to add-oauth has ended"):
         change.update(lambda old: old, held.token)
     lock_file(change).unlink()
-    with pytest.raises(Busy, match="the run that may write to add-oauth is over"):
+    with pytest.raises(Busy, match="the run that could write to add-oauth has ended"):
         change.update(lambda old: old, held.token)

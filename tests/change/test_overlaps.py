@@ -142,8 +142,8 @@ def test_overlap_is_detected_for_every_kind_of_edit(case: str) -> None:
     )
     radar = OverlapIndex([("one", Phase.PROPOSED, first), ("other", Phase.COMPLETE, second)])
     found = [("other", Phase.COMPLETE, expected)] if expected else []
-    assert radar.rivals("one", first) == found
-    assert radar.meetings() == ([(["one", "other"], expected)] if expected else [])
+    assert radar.find_overlapping("one", first) == found
+    assert radar.all_overlaps() == ([(["one", "other"], expected)] if expected else [])
 
 
 def test_two_changes_that_create_the_same_spec_overlap(notes: Scenario) -> None:
@@ -180,7 +180,7 @@ def test_interrupted_drop_does_not_overlap(notes: Scenario) -> None:
     dropped = notes.notes_proposed("given-up", {"notes": delta_text("notes", R2)})
     settled()
     assert met(notes)
-    dropped.update(lambda old: old.moved(TransitionEvent.DROPPED, by="person:dev", why="", at=clock.now()))
+    dropped.update(lambda old: old.with_transition(TransitionEvent.DROPPED, by="person:dev", why="", at=clock.now()))
     assert met(notes) == {}
     for change_id in ("add-oauth", "given-up"):
         assert notes.agentd("status", change_id, "--json").json["overlaps"] == []
@@ -369,7 +369,7 @@ def test_overlap_detection_takes_linear_time() -> None:
     def work(count: str) -> Any:
         return OverlapIndex(
             (f"c{n}", Phase.PROPOSED, ["notes:R2", f"notes:R{n + 10}"]) for n in range(int(count))
-        ).meetings()
+        ).all_overlaps()
 
     (everyone,) = work("100")
     assert len(everyone[0]) == 100

@@ -58,7 +58,7 @@ def test_change_on_a_branch_that_is_not_checked_out_names_git_switch(project: Sc
     project.git("switch", "-q", "main")
     ran = project.agentd("status", "add-oauth")
     assert ran.code == 1
-    assert "add-oauth is on the branch agentd/add-oauth, which is not checked out" in ran.err
+    assert "add-oauth is on branch agentd/add-oauth, which is not checked out" in ran.err
     assert "git switch agentd/add-oauth" in ran.err
     (row,) = project.agentd("list", "--json").json["changes"]
     assert (row["checked_out"], row["next"]) == (False, "git switch agentd/add-oauth")
@@ -110,7 +110,7 @@ def test_manually_deleted_worktree_is_reported_and_can_be_restored(project: Scen
     shutil.rmtree(tree)
     ran = project.agentd("status", "add-oauth")
     assert ran.code == 1
-    assert "the work tree of add-oauth is gone (../notes-service-agentd/add-oauth" in ran.err
+    assert "the worktree of add-oauth is missing (../notes-service-agentd/add-oauth" in ran.err
     fix = "git worktree add -f ../notes-service-agentd/add-oauth agentd/add-oauth"
     assert fix in ran.err
     project.git(*fix.split()[1:])
@@ -181,7 +181,7 @@ def test_index_is_always_checked_against_the_state_file(project: Scenario) -> No
     change = lifecycle.create_change(find_project(), "fix-typo", "in place")
     for _ in range(3):
         assert project.agentd("list", "--json").json["changes"][0]["phase"] == "drafting"
-    change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
+    change.update(lambda old: old.with_transition(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
     assert project.agentd("list", "--json").json["changes"][0]["phase"] == "proposed"
     path = change.folder / "STATE.yaml"
     path.write_text(path.read_text().replace("phase: proposed", "phase: rejected"))
@@ -266,7 +266,7 @@ def test_dropped_change_is_reported_as_dropped(project: Scenario) -> None:
     assert project.agentd("drop", "fix-typo", "--yes").code == 0
     assert project.agentd("status", "fix-typo").out.startswith("fix-typo  dropped\n")
     ran = project.agentd("validate", "fix-typo")
-    assert ran.code == 1 and "fix-typo is dropped; it lies in agentd/archive/" in ran.err and "list --all" in ran.err
+    assert ran.code == 1 and "fix-typo is dropped; it is in agentd/archive/" in ran.err and "list --all" in ran.err
 
 
 # ---- ids -----------------------------------------------------------------------------------------

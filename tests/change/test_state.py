@@ -133,12 +133,14 @@ def test_second_attempt_is_added_and_updated_in_place() -> None:
 
 def test_only_the_state_machine_moves_a_change_and_moves_are_recorded() -> None:
     new = ChangeState("x", "do it", "", "")
-    moved = new.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="all there", at="t", hashes={"proposal.md": "h"})
+    moved = new.with_transition(
+        TransitionEvent.PLAN_GENERATED, by="agentd", why="all there", at="t", hashes={"proposal.md": "h"}
+    )
     assert moved.phase is Phase.PROPOSED
     assert [(m.origin, m.to, m.by, m.hashes) for m in moved.history] == [
         ("drafting", "proposed", "agentd", {"proposal.md": "h"})
     ]
     with pytest.raises(WrongPhase):
-        moved.moved(TransitionEvent.ARCHIVED, by="agentd", why="", at="t")
+        moved.with_transition(TransitionEvent.ARCHIVED, by="agentd", why="", at="t")
     with pytest.raises(WrongPhase):
-        moved.moved(TransitionEvent.ACCEPTED, by="agent:codex", why="fine", at="t")
+        moved.with_transition(TransitionEvent.ACCEPTED, by="agent:codex", why="fine", at="t")

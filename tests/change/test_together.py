@@ -175,28 +175,28 @@ ELSEWHERE = P("agentd/elsewhere")
 @pytest.mark.parametrize(
     ("prepare", "operation", "words"),
     [
-        (lambda root: (root / ARCHIVED).mkdir(parents=True), MovePath(CHANGE, ARCHIVED), "is there already"),
-        (lambda root: (root / "x").write_text(""), MovePath(CHANGE, P("x")), "x is there already"),
+        (lambda root: (root / ARCHIVED).mkdir(parents=True), MovePath(CHANGE, ARCHIVED), "already exists"),
+        (lambda root: (root / "x").write_text(""), MovePath(CHANGE, P("x")), "x already exists"),
         (link(P("x"), "nowhere"), MovePath(CHANGE, P("x")), "symbolic link"),
-        (nothing, MovePath(P("agentd/changes/other"), ARCHIVED), "agentd/changes/other is not there"),
+        (nothing, MovePath(P("agentd/changes/other"), ARCHIVED), "agentd/changes/other does not exist"),
         (link(P("x"), "agentd"), MovePath(P("x"), ARCHIVED), "symbolic link"),
-        (nothing, RemoveFile(CHANGE / "AGENTS.md"), "AGENTS.md is not there"),
+        (nothing, RemoveFile(CHANGE / "AGENTS.md"), "AGENTS.md does not exist"),
         (nothing, RemoveFile(CHANGE), "is not a file"),
         (nothing, WriteFile(CHANGE, b""), "is not a file"),
         (nothing, WriteFile(SPEC / "x.md", b""), "auth-flow.md is not a folder"),
         (nothing, MovePath(CHANGE, SPEC / "x"), "auth-flow.md is not a folder"),
-        (nothing, WriteFile(P("../x"), b""), "does not lie within"),
-        (nothing, WriteFile(P("agentd/../../x"), b""), "does not lie within"),
-        (nothing, WriteFile(P("/tmp/x"), b""), "does not lie within"),
-        (nothing, MovePath(CHANGE, P("../x")), "does not lie within"),
-        (nothing, MovePath(P("../room"), ARCHIVED), "does not lie within"),
+        (nothing, WriteFile(P("../x"), b""), "is not inside"),
+        (nothing, WriteFile(P("agentd/../../x"), b""), "is not inside"),
+        (nothing, WriteFile(P("/tmp/x"), b""), "is not inside"),
+        (nothing, MovePath(CHANGE, P("../x")), "is not inside"),
+        (nothing, MovePath(P("../room"), ARCHIVED), "is not inside"),
         (link(SPEC, "proposal.md"), WriteFile(SPEC, b"x"), "symbolic link"),
         (link(SPEC.parent, "/tmp"), WriteFile(SPEC, b"x"), "specs is a symbolic link"),
         (link(SPEC.parent, "aside"), WriteFile(NEW_SPEC, b"x"), "specs is a symbolic link"),
         (link(P("agentd/archive"), "/tmp"), MovePath(CHANGE, ARCHIVED), "archive is a symbolic link"),
         (link(CHANGE.parent, "../aside"), MovePath(CHANGE, ARCHIVED), "changes is a symbolic link"),
         (lambda root: os.mkfifo(root / "x"), WriteFile(P("x"), b""), "x is not a file"),
-        (nothing, WriteFile(P("line\nbreak/../../x"), b""), r"'line\\nbreak/../../x' does not lie within"),
+        (nothing, WriteFile(P("line\nbreak/../../x"), b""), r"'line\\nbreak/../../x' is not inside"),
     ],
 )
 def test_invalid_operation_is_refused_without_any_write(
@@ -220,7 +220,7 @@ def test_root_folder_cannot_be_an_operand(ground: Ground) -> None:
 
 def test_move_to_another_file_system_is_refused(ground: Ground) -> None:
     source = P(*(ground.root / CHANGE).parts[1:])
-    with pytest.raises(Refusal, match="two file systems"):
+    with pytest.raises(Refusal, match="different file systems"):
         run_transaction(ground.record, Path("/"), TITLE, [MovePath(source, P("proc/moved"))])
     assert not ground.records.exists()
 
@@ -250,10 +250,10 @@ def test_operations_that_depend_on_order_are_refused(ground: Ground, operations:
 def test_unfinished_record_is_not_overwritten(ground: Ground) -> None:
     cut_off(ground, SPEC)
     before = folder_contents(ground.top)
-    with pytest.raises(Bug, match="has to be finished"):
+    with pytest.raises(Bug, match="must be finished"):
         ground.carry_out(WriteFile(SPEC, b"x"))
     [record] = pending_transactions(ground.records)
-    with pytest.raises(Bug, match="has to be finished"):
+    with pytest.raises(Bug, match="must be finished"):
         undo_transaction(record, BACK)
     assert folder_contents(ground.top) == before
 
@@ -297,7 +297,7 @@ def test_file_edited_during_the_transaction_is_kept(ground: Ground) -> None:
 def test_folder_created_during_the_transaction_is_not_replaced(ground: Ground) -> None:
     assert meanwhile(ground, STATE, lambda: (ground.root / ARCHIVED).mkdir(parents=True))
     assert os.listdir(ground.root / ARCHIVED) == [], "rename would have taken its place"
-    with pytest.raises(StateError, match="both are there"):
+    with pytest.raises(StateError, match="both exist"):
         ground.recover()
 
 
@@ -329,7 +329,7 @@ def test_both_source_and_target_folder_stop_recovery(ground: Ground, is_moved: b
     foreign.mkdir()
     (foreign / "mine").write_text("mine")
     before = folder_contents(ground.top)
-    with pytest.raises(StateError, match="both are there") as caught:
+    with pytest.raises(StateError, match="both exist") as caught:
         ground.recover()
     assert folder_contents(ground.top) == before
     subprocess.run(["sh", "-c", caught.value.hint.partition("; ")[0]], check=True)
@@ -341,11 +341,11 @@ def test_both_source_and_target_folder_stop_recovery(ground: Ground, is_moved: b
 def test_missing_folder_stops_recovery(ground: Ground) -> None:
     cut_off(ground, ARCHIVED)
     (ground.root / CHANGE).rename(ground.top / "away")
-    with pytest.raises(StateError, match="both are gone"):
+    with pytest.raises(StateError, match="both are missing"):
         ground.recover()
     (ground.top / "away").rename(ground.root / CHANGE)
     ground.root.rename(ground.top / "away")
-    with pytest.raises(StateError, match="is gone, and agentd archive add-oauth is half done there"):
+    with pytest.raises(StateError, match="is missing, and agentd archive add-oauth is half done there"):
         ground.recover()
     assert not ground.root.exists()
     (ground.top / "away").rename(ground.root)
@@ -378,7 +378,7 @@ def test_plan_path_outside_the_root_is_refused(ground: Ground, tmp_path: Path) -
     cut_off(ground, SPEC)
     plan = ground.record / "plan.json"
     plan.write_text(plan.read_text().replace(str(SPEC), "../outside.md"))
-    with pytest.raises(Refusal, match="does not lie within"):
+    with pytest.raises(Refusal, match="is not inside"):
         ground.recover()
     assert not (ground.top / "outside.md").exists()
 
@@ -388,7 +388,7 @@ def test_staged_text_that_was_changed_is_not_written(ground: Ground, ruin: Calla
     before = folder_contents(ground.root)
     cut_off(ground, SPEC)
     ruin(ground.record / "new-0")
-    with pytest.raises(StateError, match="new-0 is not what was laid down"):
+    with pytest.raises(StateError, match="new-0 is missing or was changed"):
         ground.recover()
     assert (ground.root / SPEC).read_bytes() == before[os.fsencode(SPEC)][1]
 
@@ -400,10 +400,10 @@ def test_staged_text_that_was_changed_is_not_written(ground: Ground, ruin: Calla
     ("build", "words"),
     [
         (lambda root: (root / SPEC).write_text("more"), f"{SPEC} was changed$"),
-        (lambda root: (root / NEW_SPEC).unlink(), f"{NEW_SPEC} is gone$"),
+        (lambda root: (root / NEW_SPEC).unlink(), f"{NEW_SPEC} was removed$"),
         (lambda root: (root / ARCHIVED / "STATE.yaml").write_text("more"), f"{ARCHIVED}/STATE.yaml was changed$"),
         (lambda root: (root / ARCHIVED / "proposal.md").write_text("more"), f"{ARCHIVED}/proposal.md was changed$"),
-        (lambda root: (root / ARCHIVED / "specs/deep/with space.md").unlink(), "specs/deep/with space.md is gone$"),
+        (lambda root: (root / ARCHIVED / "specs/deep/with space.md").unlink(), "specs/deep/with space.md was removed$"),
         (lambda root: (root / ARCHIVED / "specs/new.md").write_text(""), f"{ARCHIVED}/specs/new.md was added$"),
         (lambda root: (root / ARCHIVED / "GEMINI.md").write_text(""), f"{ARCHIVED}/GEMINI.md was added$"),
         (lambda root: (root / ARCHIVED / "a\nb").symlink_to("x"), "a.nb' was added$"),
@@ -411,15 +411,15 @@ def test_staged_text_that_was_changed_is_not_written(ground: Ground, ruin: Calla
             lambda root: ((root / ARCHIVED / "link").unlink(), (root / ARCHIVED / "link").symlink_to("y")),
             "was changed$",
         ),
-        (lambda root: (root / CHANGE).mkdir(), f"{CHANGE} came to be there$"),
-        (lambda root: (root / ARCHIVED).rename(root / "away"), f"{ARCHIVED} is gone$"),
+        (lambda root: (root / CHANGE).mkdir(), f"{CHANGE} was created$"),
+        (lambda root: (root / ARCHIVED).rename(root / "away"), f"{ARCHIVED} was removed$"),
     ],
 )
 def test_undo_names_later_changes(ground: Ground, build: Callable[[Path], object], words: str) -> None:
     ground.carry_out()
     build(ground.root)
     before = folder_contents(ground.top)
-    with pytest.raises(Refusal, match=f"{TITLE} cannot be undone, since then .*{words}"):
+    with pytest.raises(Refusal, match=f"{TITLE} cannot be undone: since then .*{words}"):
         ground.undo()
     assert folder_contents(ground.top) == before
 
@@ -516,7 +516,7 @@ def test_missing_permission_is_reported_and_recovery_continues_later(
     closed.chmod(0o555)
     _, told = run_in_fork(work, ground.top, None)
     closed.chmod(mode)
-    assert told == ["check the free space and the rights of that folder, then run the command again"]
+    assert told == ["check the disk space and the permissions of that folder, then run the command again"]
     assert [record.title for record in pending_transactions(ground.records)] == [BACK if is_undo else TITLE]
     ground.recover()
     assert folder_contents(ground.root) == (before if is_undo else after)
@@ -530,11 +530,11 @@ def test_write_is_refused_when_the_file_changed_since_it_was_read(ground: Ground
     before = folder_contents(ground.root)
     (ground.root / SPEC).write_text("somebody else's\n")
     for operation in (WriteFile(P(SPEC), b"mine\n", seen=was), WriteFile(P(SPEC), b"mine\n", seen="")):
-        with pytest.raises(Refusal, match="was changed just now by somebody else"):
+        with pytest.raises(Refusal, match="was just changed by someone else"):
             run_transaction(ground.records / "one", ground.root, TITLE, [operation])
     assert (ground.root / SPEC).read_text() == "somebody else's\n" and not pending_transactions(ground.records)
     (ground.root / SPEC).unlink()
-    with pytest.raises(Refusal, match="was changed just now"):
+    with pytest.raises(Refusal, match="was just changed"):
         run_transaction(ground.records / "one", ground.root, TITLE, [WriteFile(P(SPEC), b"mine\n", seen=was)])
     run_transaction(ground.records / "one", ground.root, TITLE, [WriteFile(P(SPEC), b"mine\n", seen="")])
     assert (ground.root / SPEC).read_text() == "mine\n" and set(folder_contents(ground.root)) == set(before)

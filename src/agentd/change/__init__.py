@@ -3,12 +3,12 @@
 folder, state     the change's folder; STATE.yaml as data. Only `folder` writes STATE.yaml
 lifecycle, ids    which change a command means; creating and dropping one
 locator, index    finding changes across branches and worktrees; a cache that makes listings quick
-journal, event_text   what happened, and the words for it
-inbox, outcome, run_control   decisions for a waiting run, the result of the last run, stopping a run
+journal           what happened, and the text for each event
+inbox, run_control   decisions for a waiting run; the result of the last run, stopping a run
 comment_store, text_cache     comments by people; documents as they were when judged or shown
 overview, overlaps   one row per change; changes that touch the same requirement
 plan_validation      the validation rules applied to a change on disk
-archive_recovery     archives that were interrupted, completed before anybody reads
+archive_recovery     completes interrupted archives before changes are read
 """
 
 from typing import TYPE_CHECKING

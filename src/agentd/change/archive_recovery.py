@@ -1,6 +1,7 @@
-"""What was begun as one and cut off, an archive or its undoing: completed before anybody looks at the changes.
+"""Complete interrupted archives (and interrupted undos of archives) before changes are read.
 
-Records lie in the local room: in `archiving` while they are under way, in `archived` for as long as they can be undone.
+Transaction records live in local state: in `archiving` while they are in progress, then in `archived` for as long as
+they can be undone.
 """
 
 import os
@@ -21,79 +22,75 @@ from agentd.storage import (
     write_lock,
 )
 
-UNDER_WAY, DONE = "archiving", "archived"
-CHANGE_FACT = "change"  # the fact by which a record is known to be an archive, which can be undone
+_PENDING, _DONE = "archiving", "archived"
+CHANGE_FACT = "change"  # a record with this fact is an archive, which can be undone
 
 
 @contextmanager
 def archive_lock(project: Project) -> Iterator[None]:
-    """One at a time: all archives write the same specs. What a killed one left is completed first."""
+    """Hold the lock that serializes archives, which all write the same specs. Completes interrupted ones first."""
     with write_lock(Path(project.in_room("locks", "@specs.write"))):
-        _finish(project)
+        _finish_pending(project)
         yield
-        _tidy(project)
+        _move_finished(project)
 
 
 def finish_archives(project: Project) -> None:
-    """For whoever looks at the changes and finds a record under way."""
+    """Complete interrupted archives."""
     with archive_lock(project):
         pass
 
 
 def archive_record_path(project: Project, name: str) -> Path:
-    """Where a record of that name is made."""
-    return Path(project.in_room(UNDER_WAY, name))
+    """Return the path at which to create a record."""
+    return Path(project.in_room(_PENDING, name))
 
 
 def completed_archives(project: Project) -> list[TransactionRecord]:
-    """Those that can be undone, in the order of their names."""
-    folder = Path(project.in_room(DONE))
+    """Return the archives that can be undone, sorted by name."""
+    folder = Path(project.in_room(_DONE))
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     return [record for name in names if (record := read_transaction(folder / name))]
 
 
 def undo_record(project: Project, record: TransactionRecord, title: str) -> None:
-    """Within `alone`."""
-    back = archive_record_path(project, record.folder.name)
-    files.move(record.folder, back)
-    again = read_transaction(back)
-    assert again
-    undo_transaction(again, title)
+    """Undo an archive. The caller holds `archive_lock`."""
+    path = archive_record_path(project, record.folder.name)
+    files.move(record.folder, path)
+    pending = read_transaction(path)
+    assert pending
+    undo_transaction(pending, title)
 
 
-def _finish(project: Project) -> None:
-    folder = Path(project.in_room(UNDER_WAY))
+def _finish_pending(project: Project) -> None:
+    folder = Path(project.in_room(_PENDING))
     for record in pending_transactions(folder):
-        if _is_lost(project, record):
+        if not any(record.root.is_relative_to(tree.path) for tree in git.worktrees(project.repo)):
+            # its worktree was removed, and the half-done work with it
             drop_transaction(record.folder)
         else:
             finish_transaction(record)
-    _tidy(project)
+    _move_finished(project)
 
 
-def _is_lost(project: Project, record: TransactionRecord) -> bool:
-    """Its work tree was removed, and with it all that was half done."""
-    return not any(record.root.is_relative_to(tree.path) for tree in git.worktrees(project.repo))
-
-
-def _tidy(project: Project) -> None:
-    folder = Path(project.in_room(UNDER_WAY))
+def _move_finished(project: Project) -> None:
+    folder = Path(project.in_room(_PENDING))
     sweep_transactions(folder)
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
         record = read_transaction(path)
         if record and record.is_done and CHANGE_FACT in record.facts:
-            files.move(path, _free(Path(project.in_room(DONE, path.name))))
+            files.move(path, _free_path(Path(project.in_room(_DONE, path.name))))
         elif record and record.is_done:
             drop_transaction(path)
 
 
-def _free(path: Path) -> Path:
-    """An older record of that name, of an archive that was taken back by other means, makes room."""
+def _free_path(path: Path) -> Path:
+    """Return the path, with a number if a record of that name was left by an archive reverted outside agentd."""
     number = 0
-    found = path
-    while found.exists():
+    candidate = path
+    while candidate.exists():
         number += 1
-        found = path.with_name(f"{path.name}.{number}")
-    return found
+        candidate = path.with_name(f"{path.name}.{number}")
+    return candidate

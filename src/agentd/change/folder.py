@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from agentd.domain import Event
 
 STATE_FILE = "STATE.yaml"
-_AROUND = ("clarifications.md", "CHALLENGE.md", "REVIEW.md")
+_OTHER_DOCUMENTS = ("clarifications.md", "CHALLENGE.md", "REVIEW.md")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     project: Project
     id: str
-    tree: str  # the work tree it lives in
+    tree: str  # the worktree it lives in
     folder: Path
-    run: str | None = None  # the run that works on it, as the journal names it
+    run: str | None = None  # the id of the run in progress, as in the journal
 
     def read(self) -> ChangeState:
         return read_state(self.folder)
@@ -39,9 +39,9 @@ class Change:
         token: str | None = None,
         emit: "Callable[[Event], object] | None" = None,
     ) -> ChangeState:
-        """Read, change and write STATE.yaml as one; nobody else writes in between.
+        """Read, change and write STATE.yaml under the write lock.
 
-        While a run is active only its own token may write. Transitions are told to `emit`, else to the journal.
+        While a run is active, only its own token may write. Transitions go to `emit`, or to the journal by default.
         """
         with self.writing(token):
             old = self.read()
@@ -50,41 +50,41 @@ class Change:
                 return old
             new = replace(new, updated_at=clock.now())
             files.write(self.folder / STATE_FILE, encode_state(new))
-        self._tell(old, new, emit)
+        self._emit_transitions(old, new, emit)
         return new
 
     @contextlib.contextmanager
     def writing(self, token: str | None = None) -> Iterator[None]:
-        """The write lock. Every write to the folder happens in one."""
+        """Hold the write lock, which every write to the folder needs."""
         with write_lock(self._lock("write")):
             if token and is_lock_lost(self._lock("run"), token):
-                hint = f"agentd stop {self.id} ends whoever else has begun; then run the command again"
-                raise StateError(f"the lock of this run was taken away ({self._lock('run')})", hint)
+                hint = f"stop any other run with agentd stop {self.id}, then run the command again"
+                raise StateError(f"this run lost its lock ({self._lock('run')})", hint)
             holder = self.active_run()
             if holder and holder.token != token:
                 hint = f"agentd wait {self.id}, or agentd stop {self.id}"
                 raise Busy(f"{self.id} is being worked on by {holder}", hint)
             if token and not holder:
-                raise Busy(f"the run that may write to {self.id} is over")
+                raise Busy(f"the run that could write to {self.id} has ended")
             files.remove_leftovers(self.folder / STATE_FILE)
             yield
 
     @contextlib.contextmanager
     def running(self, command: str) -> Iterator[RunLock]:
-        """The run lock: one workflow per change."""
+        """Hold the run lock: one workflow per change."""
         with run_lock(self._lock("run"), command) as held:
             yield held
 
     def active_run(self) -> LockHolder | None:
         return active_run(self._lock("run"))
 
-    def cut_off(self) -> LockHolder | None:
-        """Whose run was killed, if the last one was."""
+    def interrupted_run(self) -> LockHolder | None:
+        """Return the holder of the last run if it was killed."""
         return interrupted_run(self._lock("run"))
 
     @property
     def questions_file(self) -> Path:
-        """The planner's questions, until all of them are answered."""
+        """The planner's questions; deleted when all are answered."""
         return Path(self.project.in_room("questions", f"{self.id}.json"))
 
     def journal(self) -> "Journal":
@@ -93,20 +93,17 @@ class Change:
         return Journal(Path(self.project.in_room("journal", f"{self.id}.jsonl")), self.id, self.run)
 
     def records(self, kind: str = "") -> tuple[ReviewRecord, ...]:
-        """All of them, or those of one kind: challenge, review."""
+        """Return the review records, or those of one kind: challenge or review."""
         return read_records(self.folder, kind)
 
     def hashes(self) -> dict[str, str]:
-        """The plan as a judge judges it: proposal, specs and tasks by short name."""
-        found = {}
-        for path in plan_files(self.folder):
-            found[path.relative_to(self.folder).as_posix()] = document_hash(path)
-        return found
+        """Return the hashes of the reviewable documents (proposal, specs, tasks) by short name."""
+        return {path.relative_to(self.folder).as_posix(): document_hash(path) for path in plan_files(self.folder)}
 
     def _lock(self, kind: str) -> Path:
         return Path(self.project.in_room("locks", f"{self.id}.{kind}"))
 
-    def _tell(self, old: ChangeState, new: ChangeState, emit: "Callable[[Event], object] | None") -> None:
+    def _emit_transitions(self, old: ChangeState, new: ChangeState, emit: "Callable[[Event], object] | None") -> None:
         if len(new.history) == len(old.history):
             return
         from agentd.domain import events  # late: see above
@@ -117,15 +114,16 @@ class Change:
 
 
 def encode_state(new: ChangeState) -> bytes:
-    """STATE.yaml, read back before it may replace what is there: it must say the same."""
+    """Render STATE.yaml, and check that it reads back as the same state."""
     text = state.render_state(new)
     try:
         data = text.encode()
-        same = state.parse_state(text) == new
+        is_same = state.parse_state(text) == new
     except (UnicodeError, StateError) as error:
-        raise UsageError(f"this cannot be kept in {STATE_FILE}: {error}", "leave out what is no plain text") from None
-    if not same:
-        raise Bug(f"{STATE_FILE} would not say what it should; nothing was written")
+        hint = "remove everything that is not plain text"
+        raise UsageError(f"this cannot be stored in {STATE_FILE}: {error}", hint) from None
+    if not is_same:
+        raise Bug(f"{STATE_FILE} would not read back as the same state; nothing was written")
     return data
 
 
@@ -136,18 +134,18 @@ def read_state(folder: Path) -> ChangeState:
     except FileNotFoundError:
         raise ChangeNotFound(f"{folder.name} has no {STATE_FILE} ({folder})") from None
     except UnicodeDecodeError:
-        raise StateError(f"{path} is not UTF-8 text", f"git log -p -- {path}") from None
+        raise StateError(f"{path} is not valid UTF-8", f"git log -p -- {path}") from None
     except files.CannotRead as error:
         raise StateError(error.message, error.hint) from None
     except StateError as error:
-        hint = error.hint or f"mend it by hand, or take an older one: git log -p -- {path}"
+        hint = error.hint or f"fix it by hand, or restore an earlier version: git log -p -- {path}"
         raise StateError(f"{path}: {error.message}", hint) from None
 
 
 def read_records(folder: Path, kind: str = "") -> tuple[ReviewRecord, ...]:
-    """All rounds, challenges first, in order; or those of one kind."""
-    found = (read_record(path) for path in record_files(folder))
-    return sort_records(record for record in found if kind in ("", record.kind))
+    """Return the records of all rounds (or of one kind) in order, challenges first."""
+    records = (read_record(path) for path in record_files(folder))
+    return sort_records(record for record in records if kind in ("", record.kind))
 
 
 def record_files(folder: Path) -> list[Path]:
@@ -157,61 +155,63 @@ def record_files(folder: Path) -> list[Path]:
 def read_record(path: Path) -> ReviewRecord:
     name = f"reviews/{path.name}"
     if path.is_symlink() or not path.is_file():
-        raise StateError(f"{name} is a link, or no file at all", f"git log -p -- {path}")
+        raise StateError(f"{name} is not a regular file", f"git log -p -- {path}")
     try:
         return parse_record(files.read(path).decode("utf-8-sig"), name)
     except UnicodeDecodeError:
-        raise StateError(f"{name} is not UTF-8 text", f"git log -p -- {path}") from None
+        raise StateError(f"{name} is not valid UTF-8", f"git log -p -- {path}") from None
     except StateError as error:
-        raise StateError(error.message, error.hint or f"mend it, or take it from git: git log -p -- {path}") from None
+        hint = error.hint or f"fix it, or restore it from git: git log -p -- {path}"
+        raise StateError(error.message, hint) from None
 
 
-def sort_records(found: Iterable[ReviewRecord]) -> tuple[ReviewRecord, ...]:
-    return tuple(sorted(found, key=lambda record: (record.kind != "challenge", record.round)))
+def sort_records(records: Iterable[ReviewRecord]) -> tuple[ReviewRecord, ...]:
+    return tuple(sorted(records, key=lambda record: (record.kind != "challenge", record.round)))
 
 
 def plan_files(folder: Path) -> list[Path]:
-    """Proposal, specs in the proposal's order, tasks: those that are there, and no link among them."""
-    named = _named_specs(folder / "proposal.md")
-    specs = sorted(_specs(folder), key=lambda p: (named.get(p.stem, len(named)), p.name))
+    """Return the existing plan documents, without links: proposal, specs in the proposal's order, tasks."""
+    order = _spec_order(folder / "proposal.md")
+    specs = sorted(_spec_files(folder), key=lambda path: (order.get(path.stem, len(order)), path.name))
     return [path for path in (folder / "proposal.md", *specs, folder / "tasks.md") if is_regular_file(path)]
 
 
 def readable_documents(folder: Path) -> list[str]:
-    """What there is to read for a person, by short name and in the order of its making."""
+    """Return the short names of the documents for people, in the order they are written."""
     plan = [path.relative_to(folder).as_posix() for path in plan_files(folder)]
-    first, *last = _AROUND
+    first, *last = _OTHER_DOCUMENTS
     before = [first] if is_regular_file(folder / first) else []
     return [*before, *plan, *(name for name in last if is_regular_file(folder / name))]
 
 
 def linked_documents(folder: Path) -> list[str]:
-    """Those that are links, or lie behind one: they lead anywhere, so nobody is shown them and no hash is theirs."""
+    """Return the documents that are links or behind one. They can point anywhere, so they are not shown or hashed."""
     behind = (folder / "specs").glob("*.md") if (folder / "specs").is_symlink() else ()
-    every = (folder / "proposal.md", *_specs(folder), folder / "tasks.md", *(folder / name for name in _AROUND))
-    found = [*(path for path in every if path.is_symlink()), *sorted(behind)]
-    return [path.relative_to(folder).as_posix() for path in found]
+    others = (folder / name for name in _OTHER_DOCUMENTS)
+    documents = (folder / "proposal.md", *_spec_files(folder), folder / "tasks.md", *others)
+    linked = [*(path for path in documents if path.is_symlink()), *sorted(behind)]
+    return [path.relative_to(folder).as_posix() for path in linked]
 
 
 def is_regular_file(path: Path) -> bool:
-    """A file itself: opening a pipe would wait for ever, and a link leads anywhere."""
+    """Return whether this is a file, not a pipe (opening one would block) or a link (it can point anywhere)."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
         return False
 
 
-def _specs(folder: Path) -> list[Path]:
+def _spec_files(folder: Path) -> list[Path]:
     return [] if (folder / "specs").is_symlink() else list((folder / "specs").glob("*.md"))
 
 
-def _named_specs(path: Path) -> dict[str, int]:
+def _spec_order(path: Path) -> dict[str, int]:
     if not is_regular_file(path):
         return {}
     try:
         impact = parse_proposal(decode_text(files.read(path), path.name)).impact
     except (FileNotFoundError, FormatInvalid):
-        return {}  # what cannot be read gives no order
+        return {}  # an unreadable proposal defines no order
     return {spec.id: number for number, spec in enumerate(impact.affected_specs)}
 
 
@@ -220,12 +220,12 @@ def document_hash(path: Path) -> str:
 
 
 def document_bytes(path: Path) -> bytes:
-    """What is judged of a document; of proposal.md the text before its review blocks, which are not the planner's."""
+    """Return the reviewable part of a document: of proposal.md, the text before agentd's review blocks."""
     return reviewable_part(path.name, files.read(path))
 
 
 def reviewable_part(name: str, data: bytes) -> bytes:
-    """The same of what was read already."""
+    """Return the reviewable part of a document that has been read already."""
     if name != "proposal.md":
         return data
     return proposal_body(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

@@ -1,6 +1,6 @@
-"""Decisions for a run that waits for one, in the local room: whoever decides first is heard, the others are told.
+"""Decisions for a run that waits for one, in local state. The first decision counts; later ones are refused.
 
-`asked.json` is the question while it is open. A decision is a file beside it; its answer lies next to that.
+`asked.json` is the open question. Each decision is a file beside it, and the reply to a decision is a file beside that.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _REPLY = ".reply"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer to a question. `hashes`: what whoever decides has seen of the change, by name."""
+    """An answer to a question. `hashes` are those of the documents the person saw, by name."""
 
     question: str
     answer: str
@@ -40,37 +40,37 @@ class Inbox:
     def __init__(self, change: Change) -> None:
         self._folder = Path(change.project.in_room("inbox", change.id))
 
-    # ---- the run that waits
+    # ---- for the waiting run
 
     def open(self, question: Mapping[str, Any]) -> None:
-        """Anything that lies there belongs to a question of the past."""
-        self._refuse("the question that this answers is over")
+        """Ask a question. Decisions already in the inbox belong to an earlier one and are refused."""
+        self._refuse("this question has already been answered")
         files.write(self._folder / _ASKED, json.dumps(question, ensure_ascii=False).encode())
 
     def take(self) -> tuple[str, Decision] | None:
-        """The oldest decision that has no reply yet."""
+        """Return the name and content of the oldest decision without a reply."""
         for name in self._waiting():
             if decision := self._read(name):
                 return name, decision
-            self.reply(name, False, "this is no decision")
+            self.reply(name, False, "this is not a valid decision")
         return None
 
     def reply(self, name: str, taken: bool, why: str) -> None:
         files.write(self._folder / f"{name}{_REPLY}", json.dumps({"taken": taken, "why": why}).encode())
 
     def close(self, why: str) -> None:
-        """No question is open: who comes too late is told so."""
+        """Close the question, and refuse decisions that came too late."""
         (self._folder / _ASKED).unlink(missing_ok=True)
         self._refuse(why)
 
-    # ---- whoever decides
+    # ---- for the person or tool that decides
 
     def asked(self) -> dict[str, Any] | None:
         data = _load(self._folder / _ASKED)
         return data if isinstance(data, dict) else None
 
     def post(self, decision: Decision) -> str:
-        """The name under which its reply will lie."""
+        """Send a decision, and return its name for `reply_to`."""
         name = f"{time.time_ns()}-{os.urandom(4).hex()}"
         files.write(self._folder / f"{name}.json", json.dumps(asdict(decision), ensure_ascii=False).encode())
         return name
@@ -79,13 +79,13 @@ class Inbox:
         return (self._folder / f"{name}{_REPLY}").is_file()
 
     def reply_to(self, name: str) -> InboxReply | None:
-        """None: not yet. One that was read is gone."""
+        """Return the reply and delete it, or return None if there is none yet."""
         path = self._folder / f"{name}{_REPLY}"
         data = _load(path)
         if not isinstance(data, dict):
             return None
-        for left in (path, self._folder / f"{name}.json"):
-            left.unlink(missing_ok=True)
+        for file in (path, self._folder / f"{name}.json"):
+            file.unlink(missing_ok=True)
         return InboxReply(bool(data.get("taken")), str(data.get("why", "")))
 
     def withdraw(self, name: str) -> None:
@@ -103,13 +103,13 @@ class Inbox:
     def _read(self, name: str) -> Decision | None:
         data = _load(self._folder / f"{name}.json")
         with contextlib.suppress(TypeError, KeyError, AttributeError):
-            words = {key: str(data[key]) for key in ("question", "answer", "reason", "by")}
-            return Decision(**words, hashes={str(key): str(one) for key, one in data["hashes"].items()})
+            texts = {key: str(data[key]) for key in ("question", "answer", "reason", "by")}
+            return Decision(**texts, hashes={str(key): str(value) for key, value in data["hashes"].items()})
         return None
 
 
 def _load(path: Path) -> Any:
-    """None for what is no JSON, or no file: opening a pipe would wait for ever."""
+    """Return the parsed JSON, or None if it is invalid or not a file (opening a pipe would block)."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
         return json.loads(path.read_bytes()) if path.is_file() else None
     return None

@@ -1,7 +1,7 @@
-"""What was last seen of each change folder, in the local room.
+"""A cache of one row per change folder, in local state.
 
-It makes listing thousands of changes quick, and it knows changes whose branch is not checked out.
-Every row is checked against its STATE.yaml; losing the file costs one slow listing.
+It makes listing thousands of changes fast, and it includes changes whose branch is not checked out.
+Every row is checked against its STATE.yaml. If the file is lost, the next listing rebuilds it.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentd.change.state import ChangeState
 
 FORMAT = 5
-_TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
+_TICK = 50_000_000  # ns; a file modified this recently may change again with the same timestamp
 
 
 class ChangeSummary(NamedTuple):
@@ -38,9 +38,9 @@ class ChangeSummary(NamedTuple):
     target: str | None
     running: bool
     problem: str | None
-    change_id: str  # as STATE.yaml has it; the name of an archived folder says more
-    touches: Sequence[str]  # requirements, as `overlaps` names them; none of a change that is not open
-    raised: float | None  # USD that a person allows it to cost, where that is not the configuration's
+    change_id: str  # from STATE.yaml; the name of an archive folder has a date too
+    touches: Sequence[str]  # requirements as named in `overlaps`; empty for a change that is not open
+    raised: float | None  # budget in USD set by a person instead of the configured one
 
 
 _PHASE = {str(phase): phase for phase in Phase}
@@ -48,7 +48,7 @@ _LENGTH = 3 + len(ChangeSummary._fields)
 
 
 class ChangeIndex:
-    """Rows by the folder's path, seen from the main work tree: `./agentd/changes/add-oauth`."""
+    """Rows by folder path relative to the main worktree: `./agentd/changes/add-oauth`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -56,10 +56,10 @@ class ChangeIndex:
         self._seen: set[str] = set()
         self._was_complete, self._rows = _load(path)
         self.complete = self._was_complete
-        """Every change of the project has a row; a look for one change alone does not make it so."""
+        """Whether every change of the project has a row; looking up a single change does not set it."""
 
     def summary(self, key: str, folder: str) -> ChangeSummary | None:
-        """The folder's row, read anew if its STATE.yaml changed; None if it has none."""
+        """Return the folder's row, refreshed if its STATE.yaml changed; None if it has no STATE.yaml."""
         try:
             status = os.stat(f"{folder}/STATE.yaml")
         except (FileNotFoundError, NotADirectoryError):
@@ -72,17 +72,17 @@ class ChangeIndex:
         if row is not None and (row[0], row[1], row[2]) == stamp:
             return _summary(row)
         summary = summarize(folder)
-        # what cannot be read is looked at again each time: the cause may lie outside STATE.yaml
+        # an unreadable change is not cached: the cause may be outside STATE.yaml
         if summary.problem is None and time.time_ns() - status.st_mtime_ns > _TICK:
             self._rows[key] = self._changed[key] = [*stamp, *summary]
         return summary
 
     def remember(self, key: str, folder: str) -> None:
-        """Keep a new change's row even while it is young; it is read again at the next look."""
+        """Store the row of a new change; the next lookup reads it again."""
         self._put(key, summarize(folder))
 
     def keep(self, key: str, text: str) -> ChangeSummary:
-        """A change known only from the STATE.yaml that its branch has."""
+        """Store a change known only from the STATE.yaml committed on its branch."""
         return self._put(key, summarize_text(text))
 
     def _put(self, key: str, summary: ChangeSummary) -> ChangeSummary:
@@ -93,11 +93,11 @@ class ChangeIndex:
         return list(self._rows)
 
     def unseen(self) -> list[str]:
-        """Known folders that this look did not meet."""
+        """Return the known folders that were not looked up."""
         return [key for key in self._rows if key not in self._seen]
 
     def last(self, key: str) -> ChangeSummary:
-        """The last sight of a folder, there or not."""
+        """Return the stored row of a folder, whether the folder exists or not."""
         return _summary(self._rows[key])
 
     def forget(self, key: str) -> None:
@@ -105,12 +105,12 @@ class ChangeIndex:
             self._changed[key] = None
 
     def save(self) -> None:
-        """Merge what this command saw into the file; others may have written since."""
+        """Merge the changed rows into the file; other processes may have written it since."""
         if not self._changed and self.complete == self._was_complete:
             return
-        from agentd.domain import AgentdError  # late: most listings change nothing
+        from agentd.domain import AgentdError  # late: most listings write nothing
 
-        # it is only a shortcut: a room that cannot be written is no reason not to list
+        # it is only a cache: listing works even if local state is not writable
         with contextlib.suppress(AgentdError, OSError):
             self._merge()
         self._changed.clear()
@@ -139,7 +139,7 @@ def _load(path: str) -> tuple[bool, dict[str, list[Any]]]:
         if data["format"] == FORMAT and all(len(row) == _LENGTH and row[3] in _PHASE for row in rows.values()):
             return data["complete"] is True, rows
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass  # missing, torn or of another version: read the folders anew
+        pass  # missing, damaged or of another version: read the folders again
     return False, {}
 
 
@@ -148,8 +148,8 @@ def _summary(row: list[Any]) -> ChangeSummary:
 
 
 def summarize(path: str) -> ChangeSummary:
-    """Read the folder. One that cannot be read is a row that says so, never the end of a listing."""
-    from pathlib import Path  # late: YAML and its kin cost more than a listing
+    """Read the folder. If it cannot be read, the row has a `problem`, so that a listing continues."""
+    from pathlib import Path  # late: importing YAML takes longer than a cached listing
 
     from agentd.change import folder as folders
     from agentd.change import overlaps
@@ -166,7 +166,7 @@ def summarize(path: str) -> ChangeSummary:
 
 
 def summarize_text(text: str) -> ChangeSummary:
-    """By STATE.yaml alone: what the change touches is not known until its branch is checked out."""
+    """Summarize from STATE.yaml alone; what the change touches is unknown until its branch is checked out."""
     from agentd.change import state  # late: see above
     from agentd.domain import AgentdError
 

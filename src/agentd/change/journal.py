@@ -1,4 +1,4 @@
-"""The journal of a change: one event a line, in the local room. Losing it loses reading matter, never work."""
+"""The journal of a change: one event per line, in local state. Losing it loses history, but no work."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from agentd.domain import clock, events, format_usd
 
 
 def is_in_progress(event: events.Event) -> bool:
-    """An action of an agent whose end is told too."""
+    """Return whether this is the start of an agent action, whose end is reported by another event."""
     return isinstance(event, events.AgentActivity) and event.kind != "text" and event.ok is None
 
 
@@ -20,13 +20,13 @@ def describe_event(event: events.Event) -> str:
         case events.RunFinished(exit_code=code, message=message):
             return f"ended with exit code {code}{f': {message}' if message else ''}"
         case events.StepStarted():
-            return _started(event)
+            return _describe_step_start(event)
         case events.StepFinished(status=status, duration_ms=took, message=message):
             return f"{status} after {format_seconds(took)}{f': {message}' if message else ''}"
         case events.AgentActivity(kind=kind, text=text, ok=ok):
             return text if kind == "text" else f"{_MARKS[ok]} {text}"
         case events.UsageRecorded():
-            return _usage(event)
+            return _describe_usage(event)
         case events.CheckFinished(name=name, status=status, duration_ms=took):
             return f"check {name} {status.replace('-', ' ')} after {format_seconds(took)}"
         case events.FindingReported(id=id_, severity=severity, title=title, where=where, state=state):
@@ -43,21 +43,21 @@ def describe_event(event: events.Event) -> str:
         case events.WarningIssued(message=message):
             return f"warning: {message}"
         case events.ErrorOccurred(message=message, retry_in_secs=wait):
-            return f"failed: {message}{f'; again in {wait:g} s' if wait is not None else ''}"
+            return f"failed: {message}{f'; retrying in {wait:g} s' if wait is not None else ''}"
     return event.type
 
 
 _MARKS = {True: "✓", False: "✗", None: "…"}
 
 
-def _started(event: events.StepStarted) -> str:
+def _describe_step_start(event: events.StepStarted) -> str:
     who = ", ".join(word for word in (event.agent, event.model) if word) or "agentd"
-    tries = f", attempt {event.attempt}" if event.attempt > 1 else ""
-    rounds = f", round {event.round}" if event.round > 1 else ""
-    return f"started: {who}{rounds}{tries}{', session resumed' if event.resumed else ''}"
+    attempt = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    round_ = f", round {event.round}" if event.round > 1 else ""
+    return f"started: {who}{round_}{attempt}{', session resumed' if event.resumed else ''}"
 
 
-def _usage(event: events.UsageRecorded) -> str:
+def _describe_usage(event: events.UsageRecorded) -> str:
     cost = "cost unknown" if event.cost is None else format_usd(event.cost)
     if event.tokens_in is None or event.tokens_out is None:
         return f"no usage reported, {cost}"
@@ -66,12 +66,12 @@ def _usage(event: events.UsageRecorded) -> str:
 
 
 def format_seconds(milliseconds: int) -> str:
-    whole = milliseconds / 1000
-    if whole < 10:
-        return f"{whole:.1f} s"
-    if whole < 120:
-        return f"{whole:.0f} s"
-    return f"{whole // 60:.0f} min {whole % 60:.0f} s"
+    seconds = milliseconds / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
 _TAIL = 64 * 1024
@@ -84,9 +84,9 @@ class Journal:
         self._run = run
 
     def append(self, event: events.Event) -> events.JournalEntry:
-        """Numbered under a lock on the file itself: `seq` goes up by one, whoever writes.
+        """Append an event. The file is locked, so `seq` increases by one across all writers.
 
-        A journal that cannot be written ends no work: then `seq` is 0.
+        If the journal cannot be written, work continues and `seq` is 0.
         """
         try:
             return self._append(event)
@@ -97,15 +97,15 @@ class Journal:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with open(self._path, "ab+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            seq, torn = _last(file.fileno())
+            seq, is_partial = _last_seq(file.fileno())
             entry = events.JournalEntry(
                 seq=seq + 1, at=clock.now_ms(), change_id=self._change_id, run=self._run, event=event
             )
-            file.write((b"\n" if torn else b"") + entry.line().encode() + b"\n")
+            file.write((b"\n" if is_partial else b"") + entry.line().encode() + b"\n")
         return entry
 
     def since(self, offset: int) -> tuple[list[events.JournalEntry], int]:
-        """The entries behind that place in the file, and the place behind the last whole line."""
+        """Return the entries after an offset in the file, and the offset after the last complete line."""
         try:
             with open(self._path, "rb") as file:
                 file.seek(offset)
@@ -116,19 +116,19 @@ class Journal:
         return [entry for line in lines if (entry := events.parse_entry(line))], offset + len(whole) + len(line_end)
 
     def backwards(self) -> Iterator[bytes]:
-        """Its whole lines, the last one first; no more of the file is read than is taken."""
+        """Yield complete lines, last one first, reading only as much of the file as needed."""
         try:
             file = open(self._path, "rb")  # noqa: SIM115 - closed by the `with` below
         except OSError:
             return
         with file:
-            place = file.seek(0, os.SEEK_END)
+            position = file.seek(0, os.SEEK_END)
             rest = b""
-            is_whole = False  # what is behind the last line end is being written, or torn
-            while place:
-                size = min(_TAIL, place)
-                place -= size
-                first, *lines = (os.pread(file.fileno(), size, place) + rest).split(b"\n")
+            is_whole = False  # text after the last line end is incomplete
+            while position:
+                size = min(_TAIL, position)
+                position -= size
+                first, *lines = (os.pread(file.fileno(), size, position) + rest).split(b"\n")
                 for line in reversed(lines):
                     if is_whole and line:
                         yield line
@@ -138,16 +138,16 @@ class Journal:
                 yield rest
 
 
-def _last(handle: int) -> tuple[int, bool]:
-    """The last whole entry's number, and whether the file ends in the middle of a line."""
+def _last_seq(handle: int) -> tuple[int, bool]:
+    """Return the number of the last complete entry, and whether the file ends in the middle of a line."""
     size = os.fstat(handle).st_size
-    reach = _TAIL
+    length = _TAIL
     while True:
-        start = max(0, size - reach)
+        start = max(0, size - length)
         tail = os.pread(handle, size - start, start)
         for line in reversed(tail.split(b"\n")):
             if entry := events.parse_entry(line.decode("utf-8", "replace")):
                 return entry.seq, not tail.endswith(b"\n")
         if start == 0:
             return 0, bool(tail) and not tail.endswith(b"\n")
-        reach *= 4
+        length *= 4

@@ -1,7 +1,7 @@
-"""Where changes lie: found by id or listed, from anywhere in the repository.
+"""Find changes by id, or list them, from anywhere in the repository.
 
-A committed change folder is copied into every branch and work tree made later. The change itself is
-the folder whose tree has its branch checked out, or, for one made in place, the tree it was made in.
+A committed change folder is copied into every branch and worktree created later. The change itself is the folder in
+the worktree that has its branch checked out or, for a change made in place, in the worktree where it was created.
 """
 
 import os
@@ -16,7 +16,7 @@ from agentd.project import Project, git
 
 
 class LocatedChange(NamedTuple):
-    """A change. Without a folder no tree has it checked out, and `fix` is what to type."""
+    """A change. If no worktree has it checked out, `folder` is None and `fix` is the command that helps."""
 
     id: str
     summary: ChangeSummary
@@ -27,12 +27,12 @@ class LocatedChange(NamedTuple):
 
 
 class ChangeLocator:
-    """One look at the repository: its work trees and the change folders in them."""
+    """The worktrees of a repository and the change folders in them, read once."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         if _folders(project.in_room("archiving")):
-            from agentd.change import archive_recovery  # late: there is rarely anything to finish
+            from agentd.change import archive_recovery  # late: rarely needed
 
             archive_recovery.finish_archives(project)
         self.index = ChangeIndex(project.in_room("index.json"))
@@ -42,7 +42,7 @@ class ChangeLocator:
         self._merged: dict[str, dict[str, str]] = {}
 
     def open(self) -> list[LocatedChange]:
-        """Every change that is not archived, newest first."""
+        """Return every change that is not archived, newest first."""
         owners: dict[str, LocatedChange] = {}
         copies: dict[str, dict[str, ChangeSummary]] = {}
         for tree in self._trees:
@@ -52,27 +52,27 @@ class ChangeLocator:
                 summary = self.index.summary(f"{key}/{name}", path)
                 if summary is None:
                     continue
-                if self._at_home(tree, name, summary):
+                if self._is_owner(tree, name, summary):
                     owners.setdefault(name, LocatedChange(name, summary, tree, path))
                 else:
                     copies.setdefault(name, {})[tree] = summary
-        for name, sights in copies.items():
+        for name, summaries in copies.items():
             if name not in owners and name not in self._archive_ids:
-                owners[name] = self._adopted(name, sights)
+                owners[name] = self._locate_copy(name, summaries)
         for name, summary in self._absent(owners).items():
-            owners[name] = self._elsewhere(name, summary)
+            owners[name] = self._not_checked_out(name, summary)
         self.index.complete = True
         self.index.save()
         return sorted(owners.values(), key=_newest, reverse=True)
 
     def archived(self) -> list[LocatedChange]:
-        """Archived and dropped ones, newest first. What another work tree has only repeats what is known."""
+        """Return archived and dropped changes, newest first. The current and main worktree win over others."""
         found: dict[str, LocatedChange] = {}
         for tree in dict.fromkeys((*self._trees, self.project.repo.main, self.project.tree)):
             for name in _folders(self._base(tree, "archive")[1]):
                 if name in found and tree not in (self.project.repo.main, self.project.tree):
                     continue
-                if summary := self._look(tree, "archive", name):
+                if summary := self._read_summary(tree, "archive", name):
                     folder = os.path.join(self._base(tree, "archive")[1], name)
                     found[name] = LocatedChange(
                         summary.change_id or ids.archived_change_id(name), summary, tree, folder, archived=True
@@ -80,41 +80,41 @@ class ChangeLocator:
         self.index.save()
         return sorted(found.values(), key=_newest, reverse=True)
 
-    def ended(self, change_id: str) -> LocatedChange | None:
-        """The archived or dropped change of that id, by what STATE.yaml says or how its folder is called."""
+    def find_archived(self, change_id: str) -> LocatedChange | None:
+        """Return the archived or dropped change with this id, by its STATE.yaml or its folder name."""
         for found in self.archived():
             if change_id in (found.id, ids.archived_change_id(os.path.basename(found.folder or ""))):
                 return found
         return None
 
     def find(self, change_id: str) -> LocatedChange:
-        """The open change of that id, wherever it lies."""
-        seen = {tree: self._look(tree, "changes", change_id) for tree in self._trees}
-        sights = {tree: summary for tree, summary in seen.items() if summary}
-        home = [tree for tree, summary in sights.items() if self._at_home(tree, change_id, summary)]
-        if home:
-            found = self._found(change_id, home[0], sights[home[0]])
-        elif sights and change_id not in self._archive_ids:
-            found = self._adopted(change_id, sights)
+        """Return the open change with this id, whichever worktree it is in."""
+        seen = {tree: self._read_summary(tree, "changes", change_id) for tree in self._trees}
+        summaries = {tree: summary for tree, summary in seen.items() if summary}
+        owners = [tree for tree, summary in summaries.items() if self._is_owner(tree, change_id, summary)]
+        if owners:
+            found = self._located(change_id, owners[0], summaries[owners[0]])
+        elif summaries and change_id not in self._archive_ids:
+            found = self._locate_copy(change_id, summaries)
         else:
             absent = self._absent({}, change_id)
             if change_id not in absent:
                 raise self._not_found(change_id)
-            found = self._elsewhere(change_id, absent[change_id])
+            found = self._not_checked_out(change_id, absent[change_id])
         self.index.save()
         if found.folder is None:
-            raise NotCheckedOut(self._why_not(found), found.fix)
+            raise NotCheckedOut(self._explain_not_checked_out(found), found.fix)
         return found
 
-    def near(self, change_id: str) -> str | None:
-        """The change that was meant, if only a letter or two are wrong."""
+    def similar_id(self, change_id: str) -> str | None:
+        """Return the id that was probably meant, in case of a typo."""
         import difflib  # late: only after a typo
 
         known = [found.id for found in (*self.open(), *self.archived())]
         return next(iter(difflib.get_close_matches(change_id, known, 1)), None)
 
-    def taken(self) -> set[str]:
-        """Every id that a new change must not get."""
+    def taken_ids(self) -> set[str]:
+        """Return every id that a new change must not use."""
         names = {found.id for found in (*self.open(), *self.archived())}
         for tree in self._trees:
             names.update(_folders(self._base(tree, "changes")[1]))
@@ -123,7 +123,7 @@ class ChangeLocator:
         return names
 
     def remember(self, tree: str, change_id: str) -> None:
-        """A new change is known from now on, also when its branch is not checked out."""
+        """Add a new change to the index, so that it is known when its branch is not checked out."""
         key, folder = self._base(tree, "changes")
         self.index.remember(f"{key}/{change_id}", f"{folder}/{change_id}")
         self.index.save()
@@ -133,7 +133,7 @@ class ChangeLocator:
         self.index.save()
 
     def _base(self, tree: str, kind: str) -> tuple[str, str]:
-        """The index key and the path of `agentd/changes` or `agentd/archive` in a tree."""
+        """Return the index key and the path of `agentd/changes` or `agentd/archive` in a worktree."""
         known = self._bases.get((tree, kind))
         if known is None:
             inside = os.path.join(self.project.prefix, "agentd", kind)
@@ -141,12 +141,12 @@ class ChangeLocator:
             known = self._bases[tree, kind] = (name, os.path.join(tree, inside))
         return known
 
-    def _look(self, tree: str, kind: str, name: str) -> ChangeSummary | None:
+    def _read_summary(self, tree: str, kind: str, name: str) -> ChangeSummary | None:
         key, folder = self._base(tree, kind)
         return self.index.summary(f"{key}/{name}", f"{folder}/{name}")
 
     def _names(self, tree: str) -> list[str]:
-        """Our tree and the main one in full. Others hold copies, so only what is known to be theirs."""
+        """Return the folders to look at: all in the current and main worktree; elsewhere, without copies."""
         repo = self.project.repo
         key, folder = self._base(tree, "changes")
         if tree in (repo.top, repo.main) or not self.index.complete:
@@ -155,24 +155,25 @@ class ChangeLocator:
         branch = self._trees[tree].branch or ""
         return [*own, branch.removeprefix("agentd/")] if branch.startswith("agentd/") else own
 
-    def _adopted(self, name: str, sights: dict[str, ChangeSummary]) -> LocatedChange:
-        """None of these is at home: the branch is merged or gone, or it is not checked out."""
-        order = [t for t in (self.project.repo.top, self.project.repo.main, *sights) if t in sights]
-        tree, summary = order[0], sights[order[0]]
-        if summary.branch and summary.branch in self._branches and not self._merged_into(tree, name, summary):
-            return self._elsewhere(name, summary)
-        return self._found(name, tree, summary)
+    def _locate_copy(self, name: str, summaries: dict[str, ChangeSummary]) -> LocatedChange:
+        """Locate a change that has only copies: its branch is merged, deleted or not checked out."""
+        preferred = (self.project.repo.top, self.project.repo.main, *summaries)
+        tree = next(tree for tree in preferred if tree in summaries)
+        summary = summaries[tree]
+        if summary.branch and summary.branch in self._branches and not self._is_merged(tree, name, summary):
+            return self._not_checked_out(name, summary)
+        return self._located(name, tree, summary)
 
-    def _at_home(self, tree: str, name: str, summary: ChangeSummary) -> bool:
-        if summary.problem:  # it cannot say itself where it belongs
+    def _is_owner(self, tree: str, name: str, summary: ChangeSummary) -> bool:
+        if summary.problem:  # STATE.yaml does not say where the change belongs
             return self._trees[tree].branch == f"agentd/{name}"
         if summary.branch:
             return self._trees[tree].branch == summary.branch
         return self._tree_names[tree] == summary.tree
 
-    def _merged_into(self, tree: str, name: str, summary: ChangeSummary) -> bool:
-        """The change's branch has commits of its own, and this tree contains them."""
-        from pathlib import Path  # late: only for a change that is not at home
+    def _is_merged(self, tree: str, name: str, summary: ChangeSummary) -> bool:
+        """Return whether the change's branch has commits of its own, all of them contained in this worktree."""
+        from pathlib import Path  # late: only needed for copies
 
         from agentd.change.folder import read_state
 
@@ -182,14 +183,14 @@ class ChangeLocator:
         base = read_state(Path(self._base(tree, "changes")[1], name)).base
         return tip is not None and tip != base.commit
 
-    def _found(self, name: str, tree: str, summary: ChangeSummary) -> LocatedChange:
+    def _located(self, name: str, tree: str, summary: ChangeSummary) -> LocatedChange:
         return LocatedChange(name, summary, tree, f"{self._base(tree, 'changes')[1]}/{name}")
 
-    def _elsewhere(self, name: str, summary: ChangeSummary) -> LocatedChange:
-        return LocatedChange(name, summary, None, None, self._fix(summary))
+    def _not_checked_out(self, name: str, summary: ChangeSummary) -> LocatedChange:
+        return LocatedChange(name, summary, None, None, self._checkout_command(summary))
 
-    def _fix(self, summary: ChangeSummary) -> str:
-        import shlex  # late: only where something is missing
+    def _checkout_command(self, summary: ChangeSummary) -> str:
+        import shlex  # late: rarely needed
 
         branch = shlex.quote(summary.branch or summary.target or "")
         tree = self.project.tree_path(summary.tree)
@@ -199,29 +200,29 @@ class ChangeLocator:
             return f"git -C {shlex.quote(os.path.relpath(tree))} switch {branch}"
         return f"git switch {branch}"
 
-    def _why_not(self, found: LocatedChange) -> str:
+    def _explain_not_checked_out(self, found: LocatedChange) -> str:
         summary = found.summary
         if summary.setup == GitSetup.WORKTREE and not os.path.exists(self.project.tree_path(summary.tree)):
-            lost = "" if self._committed(summary.branch or "", found.id) else ", and nothing of it was committed"
-            return f"the work tree of {found.id} is gone ({summary.tree}, branch {summary.branch}){lost}"
-        return f"{found.id} is on the branch {summary.branch or summary.target}, which is not checked out"
+            lost = "" if self._committed(summary.branch or "", found.id) else ", and nothing in it was committed"
+            return f"the worktree of {found.id} is missing ({summary.tree}, branch {summary.branch}){lost}"
+        return f"{found.id} is on branch {summary.branch or summary.target}, which is not checked out"
 
     def _absent(self, seen: Collection[str], only: str | None = None) -> dict[str, ChangeSummary]:
-        """Changes that no tree shows because their branch is not checked out."""
+        """Return changes that are in no worktree because their branch is not checked out."""
         absent: dict[str, ChangeSummary] = {}
         for key in self.index.unseen():
             kind, name = os.path.basename(os.path.dirname(key)), os.path.basename(key)
             if kind != "changes" or name in seen or (only and name != only):
                 continue
             summary = self.index.last(key)
-            if self._waits(name, summary):
+            if self._can_be_restored(name, summary):
                 absent[name] = summary
             else:
                 self.index.forget(key)
         return absent | self._on_branches({*seen, *absent}, only)
 
-    def _waits(self, name: str, summary: ChangeSummary) -> bool:
-        """Switching to its branch would bring the change back."""
+    def _can_be_restored(self, name: str, summary: ChangeSummary) -> bool:
+        """Return whether checking out its branch would bring the change back."""
         branch = summary.branch or summary.target or ""
         if branch not in self._branches or self._checked_out(branch) or name in self._archive_ids:
             return False
@@ -230,7 +231,7 @@ class ChangeLocator:
         return bool(self._committed(branch, name))
 
     def _on_branches(self, known: set[str], only: str | None) -> dict[str, ChangeSummary]:
-        """What the index does not know: branches named like a change, asked for by id or after a lost index."""
+        """Return changes missing from the index, by branch name: for a lookup by id, or after the index was lost."""
         if self.index.complete and not only:
             return {}
         found = {}
@@ -244,7 +245,7 @@ class ChangeLocator:
         return found
 
     def _committed(self, branch: str, name: str) -> str:
-        """The change's STATE.yaml as the branch has it."""
+        """Return the change's STATE.yaml as committed on the branch, or an empty string."""
         inside = os.path.join(self.project.prefix, "agentd", "changes", name, "STATE.yaml")
         return git.run(self.project.repo.top, "show", f"{branch}:{inside}", failing="")
 
@@ -262,12 +263,12 @@ class ChangeLocator:
         }
 
     def _not_found(self, change_id: str) -> ChangeNotFound:
-        if ended := self.ended(change_id):
-            folder = os.path.relpath(ended.folder or "")
-            hint = f"agentd log {change_id} tells what happened, agentd list --all what else has ended"
-            return ChangeNotFound(f"{change_id} is {ended.summary.phase}; it lies in {folder}", hint)
-        near = self.near(change_id)
-        hint = f"did you mean {near}? agentd list --all shows all" if near else "agentd list"
+        if archived := self.find_archived(change_id):
+            folder = os.path.relpath(archived.folder or "")
+            hint = f"agentd log {change_id} shows its history, agentd list --all shows all changes"
+            return ChangeNotFound(f"{change_id} is {archived.summary.phase}; it is in {folder}", hint)
+        similar = self.similar_id(change_id)
+        hint = f"did you mean {similar}? agentd list --all shows all changes" if similar else "agentd list"
         return ChangeNotFound(f"there is no change '{change_id}'", hint)
 
 

@@ -1,4 +1,4 @@
-"""A change in words and data for every face: what comes next, and its row in a listing."""
+"""A change as shown by every interface: its next command, and its row in a listing."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ _NEXT = {
     Phase.REJECTED: "agentd plan %s --rechallenge",
     Phase.IMPLEMENTING: "agentd impl %s",
     Phase.COMPLETE: "agentd archive %s",
-    Phase.DROPPED: "agentd drop %s",  # only a drop that was cut off is still among the open ones
+    Phase.DROPPED: "agentd drop %s",  # an interrupted drop: the change is still among the open ones
 }
 
 
@@ -25,17 +25,17 @@ def next_command(project: Project, found: LocatedChange) -> str | None:
         return found.fix
     if is_change_running(project, found):
         return f"agentd wait {found.id}"
-    following = _NEXT.get(found.summary.phase)
-    if following is None or found.summary.problem or found.archived:
+    command = _NEXT.get(found.summary.phase)
+    if command is None or found.summary.problem or found.archived:
         return None
-    return following % found.id
+    return command % found.id
 
 
 def is_change_running(project: Project, found: LocatedChange) -> bool:
-    """STATE.yaml says that a run began; the lock says whether it is alive."""
+    """Return whether a run started (by STATE.yaml) and is still alive (by its lock)."""
     if not found.summary.running:
         return False
-    from pathlib import Path  # late: hardly any change is running
+    from pathlib import Path  # late: few changes are running
 
     from agentd.storage import active_run
 
@@ -43,7 +43,7 @@ def is_change_running(project: Project, found: LocatedChange) -> bool:
 
 
 def has_run_failed(project: Project, found: LocatedChange) -> bool:
-    """Of a run that is over but not done: it ended by itself, by a budget or a program that is missing, and said so."""
+    """Return whether the last run ended early on its own, for example over budget, rather than interrupted."""
     from pathlib import Path  # late: see above
 
     from agentd.change import run_control
@@ -55,21 +55,21 @@ def has_run_failed(project: Project, found: LocatedChange) -> bool:
     return last.result.get("exit_code") != Interrupted.exit_code
 
 
-def build_overlap_index(found: Iterable[LocatedChange]) -> OverlapIndex:
-    """Of the open ones among them, by what was last seen of each."""
-    touching = (one for one in found if one.summary.touches and not one.archived)
-    return OverlapIndex((one.id, one.summary.phase, one.summary.touches) for one in touching)
+def build_overlap_index(changes: Iterable[LocatedChange]) -> OverlapIndex:
+    """Index the open changes by what they touch, from their summaries."""
+    touching = (change for change in changes if change.summary.touches and not change.archived)
+    return OverlapIndex((change.id, change.summary.phase, change.summary.touches) for change in touching)
 
 
 def overlapping_changes(found: LocatedChange, among: OverlapIndex) -> list[OverlappingChange]:
-    """The open changes that touch the same as this one, if it is open itself."""
+    """Return the open changes that touch the same requirements as this one, if it is open itself."""
     is_open = found.summary.phase.is_open and not found.archived
-    return among.rivals(found.id, found.summary.touches) if is_open else []
+    return among.find_overlapping(found.id, found.summary.touches) if is_open else []
 
 
 def refresh_touched(found: LocatedChange) -> LocatedChange:
-    """The same with what its specs touch now: a person may have edited them since its last step."""
-    assert found.folder, "what is looked for by its id is checked out"
+    """Return the change with what its specs touch now: a person may have edited them since the last step."""
+    assert found.folder, "a change found by id is checked out"
     return found._replace(summary=found.summary._replace(touches=overlaps.read_touched(found.folder)))
 
 
@@ -96,6 +96,6 @@ def change_row(project: Project, found: LocatedChange, among: OverlapIndex) -> d
         "checked_out": found.folder is not None,
         "problem": summary.problem,
         "overlaps": [
-            {"change_id": one.id, "requirements": one.requirements} for one in overlapping_changes(found, among)
+            {"change_id": other.id, "requirements": other.requirements} for other in overlapping_changes(found, among)
         ],
     }

@@ -1,4 +1,4 @@
-"""The rules on a change as it lies on disk."""
+"""The validation rules applied to a change on disk."""
 
 import contextlib
 import os
@@ -14,11 +14,11 @@ from agentd.project import Project, ValidationSettings
 from agentd.storage import files
 from agentd.validation import PlanDocuments, RuleFinding, fix_document, validate
 
-_WORTH_A_PROCESS = 200  # changes; below that starting processes costs more than it saves
+_PARALLEL_FROM = 200  # changes; for fewer, starting processes takes longer than it saves
 
 
 class MainSpecs(Mapping[str, Spec]):
-    """The project's own specs in a tree, each read when it is first asked for."""
+    """The project's own specs in a worktree, each read on first access."""
 
     def __init__(self, folder: Path, settings: ValidationSettings) -> None:
         self._folder = folder
@@ -29,10 +29,10 @@ class MainSpecs(Mapping[str, Spec]):
     def __getitem__(self, spec_id: str) -> Spec:
         if spec_id not in self._read:
             self._read[spec_id] = self._load(spec_id)
-        found = self._read[spec_id]
-        if found is None:
+        spec = self._read[spec_id]
+        if spec is None:
             raise KeyError(spec_id)
-        return found
+        return spec
 
     def _load(self, spec_id: str) -> Spec | None:
         name = f"{spec_id}.md"
@@ -55,20 +55,20 @@ def validate_change(project: Project, found: LocatedChange, settings: Validation
 def validate_changes(
     project: Project, changes: Sequence[LocatedChange], settings: ValidationSettings
 ) -> list[tuple[RuleFinding, ...]]:
-    """Each change's findings, in the order of the changes; many are shared out among the processors."""
-    if len(changes) < _WORTH_A_PROCESS or (os.cpu_count() or 1) == 1:
-        return _chunk(project, changes, settings)
+    """Return each change's findings, in order. Many changes are validated in parallel."""
+    if len(changes) < _PARALLEL_FROM or (os.cpu_count() or 1) == 1:
+        return _validate_chunk(project, changes, settings)
     import multiprocessing  # late: only for hundreds of changes
     from concurrent.futures import ProcessPoolExecutor
 
-    size = max(_WORTH_A_PROCESS // 4, len(changes) // ((os.cpu_count() or 1) * 4))
+    size = max(_PARALLEL_FROM // 4, len(changes) // ((os.cpu_count() or 1) * 4))
     chunks = [changes[start : start + size] for start in range(0, len(changes), size)]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        parts = pool.map(_chunk, [project] * len(chunks), chunks, [settings] * len(chunks))
+        parts = pool.map(_validate_chunk, [project] * len(chunks), chunks, [settings] * len(chunks))
         return [findings for part in parts for findings in part]
 
 
-def _chunk(
+def _validate_chunk(
     project: Project, changes: Sequence[LocatedChange], settings: ValidationSettings
 ) -> list[tuple[RuleFinding, ...]]:
     validator = _Validator(project, settings)
@@ -76,7 +76,7 @@ def _chunk(
 
 
 class _Validator:
-    """Reads each tree's own specs once."""
+    """Reads each worktree's own specs once."""
 
     def __init__(self, project: Project, settings: ValidationSettings) -> None:
         self._project = project
@@ -86,7 +86,7 @@ class _Validator:
     def validate(self, found: LocatedChange) -> tuple[RuleFinding, ...]:
         assert found.tree and found.folder
         if found.summary.problem:
-            hint = "mend it, or take it from git"
+            hint = "fix it, or restore it from git"
             return (RuleFinding("STATE.yaml", 1, "unreadable", Severity.HIGH, found.summary.problem, hint),)
         tree = found.tree
         root = os.path.join(tree, self._project.prefix)
@@ -106,7 +106,7 @@ class _Validator:
 def check_plan(
     change: Change, settings: ValidationSettings, texts: Mapping[str, bytes] | None = None, complete: bool = False
 ) -> tuple[RuleFinding, ...]:
-    """The rules on a plan that is being made, as it lies in the change's folder or as `texts` have it."""
+    """Validate a plan that is being written, from the change's folder or from `texts`."""
     root = change.project.changes_in(change.tree).parent.parent
     plan = PlanDocuments(
         texts=read_plan_texts(str(change.folder)) if texts is None else texts,
@@ -119,25 +119,25 @@ def check_plan(
 
 
 def remaining_faults(change: Change, settings: ValidationSettings) -> tuple[RuleFinding, ...]:
-    """In a whole plan, what only its planner can put right: findings of high severity."""
+    """Return the high-severity findings in a complete plan that cannot be fixed automatically."""
     texts = read_plan_texts(str(change.folder)) | {
         name: new for name, (_, new) in fixed_documents(change, settings).items()
     }
-    found = check_plan(change, settings, texts, complete=True)
-    return tuple(one for one in found if one.severity is Severity.HIGH)
+    findings = check_plan(change, settings, texts, complete=True)
+    return tuple(finding for finding in findings if finding.severity is Severity.HIGH)
 
 
 def read_plan_texts(folder: str) -> dict[str, bytes]:
-    """The documents that rules look at, by short name."""
+    """Return the documents that are validated, by short name."""
     names = ["clarifications.md", "proposal.md", "tasks.md"]
     with contextlib.suppress(OSError):
         names += sorted(f"specs/{name}" for name in os.listdir(f"{folder}/specs") if name.endswith(".md"))
-    found = {name: _read(f"{folder}/{name}") for name in names}
-    return {name: data for name, data in found.items() if data is not None}
+    texts = {name: _read(f"{folder}/{name}") for name in names}
+    return {name: data for name, data in texts.items() if data is not None}
 
 
 def _read(path: str) -> bytes | None:
-    """None if it is not there; a link, a pipe or what may not be read is no text to the rules."""
+    """Return the content, None if missing. A link, a pipe or an unreadable file counts as not being text."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -155,7 +155,7 @@ _NOT_TEXT = b"\0"
 
 
 def fixed_documents(change: Change, settings: ValidationSettings) -> dict[str, tuple[bytes, bytes]]:
-    """The documents whose mechanical faults can be mended: before and after."""
+    """Return the documents with mechanical errors that can be fixed: before and after."""
     main = MainSpecs(change.project.changes_in(change.tree).parent / "specs", settings)
     texts = read_plan_texts(str(change.folder))
     after = {}
@@ -171,9 +171,9 @@ def fixed_documents(change: Change, settings: ValidationSettings) -> dict[str, t
 def write_fixes(
     change: Change, settings: ValidationSettings, token: str | None = None
 ) -> dict[str, tuple[bytes, bytes]]:
-    """Mend them on disk, unless somebody else is at work on the change."""
+    """Write the fixes to disk, unless another run is working on the change."""
     with change.writing(token):
-        done = fixed_documents(change, settings)
-        for name, (_, new) in done.items():
+        fixed = fixed_documents(change, settings)
+        for name, (_, new) in fixed.items():
             files.write(change.folder / name, new)
-    return done
+    return fixed

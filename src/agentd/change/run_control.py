@@ -1,4 +1,4 @@
-"""The run of a change, ended cleanly from elsewhere."""
+"""The outcome of a change's last run; stopping a run from another process."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from agentd.storage import LockHolder, files
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """`pid` is the process that ran; `updated_at` is STATE.yaml's, to tell whether anything happened since."""
+    """`pid` is the run's process; `updated_at` is from STATE.yaml, to detect later changes."""
 
     pid: int
     updated_at: str
@@ -24,18 +24,18 @@ class RunOutcome:
 
 
 def save_outcome(change: Change, pid: int, result: dict[str, Any]) -> None:
-    """Told to the person already: where it cannot be kept, nothing is lost."""
+    """Save the result of a run. It has been reported already, so a failure to write is ignored."""
     data = {"pid": pid, "updated_at": change.read().updated_at, "result": result}
     with suppress(OSError, files.CannotWrite):
-        files.write(_file(change), json.dumps(data, ensure_ascii=False).encode())
+        files.write(_outcome_path(change), json.dumps(data, ensure_ascii=False).encode())
 
 
 def last_outcome(change: Change) -> RunOutcome | None:
-    return read_outcome(_file(change))
+    return read_outcome(_outcome_path(change))
 
 
 def read_outcome(path: Path) -> RunOutcome | None:
-    """None: there is none, or it says nothing."""
+    """Return the saved outcome, or None if it is missing or invalid."""
     try:
         data = json.loads(path.read_bytes())
         return RunOutcome(int(data["pid"]), str(data["updated_at"]), dict(data["result"]))
@@ -43,43 +43,43 @@ def read_outcome(path: Path) -> RunOutcome | None:
         return None
 
 
-def _file(change: Change) -> Path:
+def _outcome_path(change: Change) -> Path:
     return Path(change.project.in_room("outcomes", f"{change.id}.json"))
 
 
-_PATIENCE = 30.0  # seconds; an agent's processes are given one to end by themselves
-_MOMENT = 1.0  # seconds; a run that begins or ends has no name in its lock for an instant
+_STOP_TIMEOUT = 30.0  # seconds
+_LOCK_TIMEOUT = 1.0  # seconds; a run that starts or ends briefly has no holder in its lock
 
 
 def stop_run(change: Change) -> LockHolder | None:
-    """Whose run it was that has ended now; None: nothing was running."""
-    holder = _holder(change)
+    """Stop the active run and return its lock holder, or None if nothing was running."""
+    holder = _known_holder(change)
     if holder:
-        _end(change, holder)
+        _terminate(change, holder)
     return holder
 
 
-def _holder(change: Change) -> LockHolder | None:
-    end = time.monotonic() + _MOMENT
+def _known_holder(change: Change) -> LockHolder | None:
+    end = time.monotonic() + _LOCK_TIMEOUT
     while (holder := change.active_run()) and not holder.is_known:
         if time.monotonic() > end:
-            words = f"{change.id} is being worked on, but its lock does not say by whom"
-            raise Busy(words, "end it where it was started, with Ctrl-C")
+            message = f"{change.id} has an active run, but its lock does not name the process"
+            raise Busy(message, "press Ctrl-C in the terminal where it was started")
         time.sleep(0.05)
     return holder
 
 
-def _end(change: Change, holder: LockHolder) -> None:
-    """Ask the run to end and wait until its lock is free, which is when its agent's processes are gone too."""
-    hint = f"kill -9 {holder.pid} ends it at once; nothing is lost by that"
+def _terminate(change: Change, holder: LockHolder) -> None:
+    """Ask the run to end and wait until its lock is free; by then its agent's processes have ended too."""
+    hint = f"kill it with kill -9 {holder.pid}; no work is lost"
     try:
         os.kill(holder.pid, signal.SIGTERM)
-    except ProcessLookupError:  # killed already; what is left of it is being ended
-        hint = "what its agent has started cannot be ended; ps shows it"
+    except ProcessLookupError:  # already killed; its processes are being ended
+        hint = "processes started by its agent cannot be ended; find them with ps"
     except PermissionError:
         raise SetupError(f"{holder} belongs to another user", "ask that user to stop it") from None
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + _STOP_TIMEOUT
     while (now := change.active_run()) and now.token == holder.token:
         if time.monotonic() > end:
-            raise Busy(f"{holder} has not ended", hint)
+            raise Busy(f"{holder} has not stopped", hint)
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""STATE.yaml as data. Frozen values and pure steps from one to the next; `folder` reads and writes them."""
+"""STATE.yaml as immutable data, with pure update functions; `folder` reads and writes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class GitLocation:
-    """Where a change lives: `tree` is seen from the main work tree, `target` was current when it began."""
+    """Where a change lives: `tree` is relative to the main worktree, `target` the branch it was started from."""
 
     setup: GitSetup = GitSetup.IN_PLACE
     branch: str | None = None
@@ -35,7 +35,7 @@ class GitLocation:
 
 @dataclass(frozen=True, slots=True)
 class BaseSnapshot:
-    """What the change began from; a spec that did not exist then is None. `tree` comes with implementation."""
+    """What the change started from; a spec that did not exist is None. `tree` is set when implementation starts."""
 
     commit: str | None = None
     tree: str | None = None
@@ -45,7 +45,7 @@ class BaseSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A command under way, the rounds it may still use, and how many rows `steps` had when it began."""
+    """A command in progress, the rounds it has left, and how many rows `steps` had when it started."""
 
     workflow: str
     started_at: str
@@ -56,9 +56,9 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """Name, round and number identify it; attempt counts its tries; outputs are the hashes when it ended.
+    """One attempt at a step, identified by name, round and number; outputs are the hashes when it ended.
 
-    Beside these a failed one has its `cause`.
+    `extra` of a failed step has its `cause`.
     """
 
     name: str
@@ -77,7 +77,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class TransitionRecord:
-    """One transition: who moved the change, why, and the hashes of what was judged."""
+    """One transition: who caused it, why, and the hashes of the reviewed documents."""
 
     origin: Phase
     to: Phase
@@ -91,7 +91,7 @@ class TransitionRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One agent call; tokens_in includes tokens_cached; tokens that were not reported and an unknown cost are None."""
+    """One agent call. tokens_in includes tokens_cached; unreported tokens and unknown costs are None."""
 
     step: str
     agent: str | None
@@ -109,7 +109,7 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class BudgetIncrease:
-    """What a person allows this change to cost, in USD."""
+    """The budget of this change in USD, as raised by a person."""
 
     per_change: float
     by: str
@@ -134,55 +134,56 @@ class ChangeState:
     history: tuple[TransitionRecord, ...] = ()
     llm_calls: tuple[CallRecord, ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
-    findings: tuple[Finding, ...] = ()  # agentd's own, until the next round's record takes them up
+    findings: tuple[Finding, ...] = ()  # agentd's own, until they move to the next round's record
     depends_on: tuple[str, ...] = ()
     """Changes that must be archived before this one."""
     waived: tuple[str, ...] = ()
-    """Tasks that a person's acceptance left out, for as long as it holds."""
+    """Tasks left out when a person accepted the plan, for as long as that acceptance holds."""
     rebased: Mapping[str, str] = field(default_factory=dict)
-    """Hashes of specs that a rebase wrote without touching what was judged, each with the hash that it stands for."""
+    """Hashes of specs that a rebase rewrote without changing reviewed content, each with the hash it replaces."""
     touched: Mapping[str, int] = field(default_factory=dict)
-    """Specs in which others changed the same, and how long the history was when a rebase brought that in."""
+    """Specs where a rebase brought in overlapping changes, and the length of `history` at that time."""
     budget: BudgetIncrease | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def total_cost(self) -> float:
-        """Over known costs only."""
+        """The sum of the known costs."""
         return round(sum(call.cost or 0.0 for call in self.llm_calls), 6)
 
     @property
     def verdict(self) -> str | None:
-        """The last judge's word; older files have it as a key of its own."""
-        for moved in reversed(self.history):
-            kind, _, verdict = moved.event.partition("-")
-            if moved.event is TransitionEvent.IMPLEMENTATION_STARTED:
-                return None  # nobody has judged the code yet
+        """The verdict of the last judge; older files have it in a separate key."""
+        for transition in reversed(self.history):
+            kind, _, verdict = transition.event.partition("-")
+            if transition.event is TransitionEvent.IMPLEMENTATION_STARTED:
+                return None  # the code has not been reviewed yet
             if kind in ("challenge", "review"):
                 return verdict.replace("-", "_").upper()
         older = self.extra.get("verdict")
         return str(older).upper() if older else None
 
-    def differing(self, recorded: Mapping[str, str], found: Mapping[str, str], moves: int) -> list[str]:
-        """Documents that are not those of a verdict, by hash, nor carried over from it by a rebase.
+    def changed_documents(self, recorded: Mapping[str, str], current: Mapping[str, str], transitions: int) -> list[str]:
+        """Return the documents whose hash differs from that of a verdict, other than by a harmless rebase.
 
-        `moves` is how long the history was with that verdict: what a rebase brought in later, nobody has judged.
+        `transitions` is the length of the history at that verdict: a rebase may have brought in changes since.
         """
         return [
             name
-            for name in {**recorded, **found}
-            if moves <= self.touched.get(name, -1) or recorded.get(name) not in self._lineage(found.get(name))
+            for name in {**recorded, **current}
+            if transitions <= self.touched.get(name, -1)
+            or recorded.get(name) not in self._equivalent_hashes(current.get(name))
         ]
 
-    def _lineage(self, digest: str | None) -> list[str | None]:
-        """A hash and those that it stands for, none of them twice."""
-        found = [digest]
-        while (older := self.rebased.get(found[-1] or "")) and older not in found:
-            found.append(older)
-        return found
+    def _equivalent_hashes(self, digest: str | None) -> list[str | None]:
+        """Return a hash and the ones it replaced in rebases."""
+        hashes = [digest]
+        while (older := self.rebased.get(hashes[-1] or "")) and older not in hashes:
+            hashes.append(older)
+        return hashes
 
     def with_step(self, step: StepRecord) -> "ChangeState":
-        """A try that is there already is replaced where it stands, a new one comes last."""
+        """Add a step, or replace the same attempt in place."""
         if any(known.key == step.key for known in self.steps):
             return replace(self, steps=tuple(step if k.key == step.key else k for k in self.steps))
         return replace(self, steps=(*self.steps, step))
@@ -190,7 +191,7 @@ class ChangeState:
     def with_call(self, call: CallRecord) -> "ChangeState":
         return replace(self, llm_calls=(*self.llm_calls, call))
 
-    def moved(
+    def with_transition(
         self,
         event: TransitionEvent,
         *,
@@ -205,9 +206,9 @@ class ChangeState:
         return replace(self, phase=to, history=(*self.history, entry))
 
 
-@lru_cache(maxsize=8)  # a run reads its own last write again and again
+@lru_cache(maxsize=8)  # a run often re-reads its own last write
 def parse_state(text: str) -> ChangeState:
-    """A broken or newer file is a StateError; an older one is read."""
+    """Parse STATE.yaml, also of older versions. A broken or newer file is a StateError."""
     try:
         fields = FieldReader(yaml12.load(text), "STATE.yaml")
     except yaml12.InvalidYaml as error:
@@ -216,7 +217,7 @@ def parse_state(text: str) -> ChangeState:
     if schema > SCHEMA:
         raise StateError(f"schema_version {schema} was written by a newer agentd", "update agentd")
     for total in ("total_cost", "total_tokens_in", "total_tokens_out"):
-        fields.take(total)  # always the sums of the calls
+        fields.take(total)  # computed from the calls
     calls = tuple(parse_call(row) for row in [*fields.items("llm_calls"), *_older_calls(fields)])
     created = fields.text("created_at", "")
     return ChangeState(
@@ -228,11 +229,11 @@ def parse_state(text: str) -> ChangeState:
         session_id=fields.text_or_none("session_id"),
         round=fields.count("round"),
         lane=fields.choice("lane", Lane, Lane.FULL),
-        run=_run(fields),
-        git=_place(FieldReader(fields.mapping("git"), "STATE.yaml: git")),
-        base=_base(FieldReader(fields.mapping("base"), "STATE.yaml: base")),
-        steps=tuple(_step(row) for row in fields.items("steps")),
-        history=tuple(_moved(row) for row in fields.items("history")),
+        run=_parse_run(fields),
+        git=_parse_git(FieldReader(fields.mapping("git"), "STATE.yaml: git")),
+        base=_parse_base(FieldReader(fields.mapping("base"), "STATE.yaml: base")),
+        steps=tuple(_parse_step(row) for row in fields.items("steps")),
+        history=tuple(_parse_transition(row) for row in fields.items("history")),
         llm_calls=calls,
         checks=tuple(row.rest() for row in fields.items("checks")),
         findings=tuple(parse_finding(row) for row in fields.items("findings")),
@@ -240,7 +241,7 @@ def parse_state(text: str) -> ChangeState:
         waived=fields.texts("waived"),
         rebased={str(new): str(old) for new, old in fields.mapping("rebased").items()},
         touched={name: count for name, count in fields.mapping("touched").items() if isinstance(count, int)},
-        budget=_raised(fields),
+        budget=_parse_budget(fields),
         extra=fields.rest(),
     )
 
@@ -256,12 +257,12 @@ def render_state(state: ChangeState) -> str:
         "session_id": state.session_id,
         "round": state.round,
         "lane": str(state.lane),
-        "run": None if state.run is None else _plain(state.run),
-        "git": _plain(state.git),
-        "base": _plain(state.base),
-        "steps": [_plain(step) for step in state.steps],
-        "history": [_plain(moved) for moved in state.history],
-        "llm_calls": [_plain(call) for call in state.llm_calls],
+        "run": None if state.run is None else _to_mapping(state.run),
+        "git": _to_mapping(state.git),
+        "base": _to_mapping(state.base),
+        "steps": [_to_mapping(step) for step in state.steps],
+        "history": [_to_mapping(transition) for transition in state.history],
+        "llm_calls": [_to_mapping(call) for call in state.llm_calls],
         "total_cost": state.total_cost,
         "total_tokens_in": sum(call.tokens_in or 0 for call in state.llm_calls),
         "total_tokens_out": sum(call.tokens_out or 0 for call in state.llm_calls),
@@ -271,7 +272,7 @@ def render_state(state: ChangeState) -> str:
         "waived": list(state.waived),
         "rebased": dict(state.rebased),
         "touched": dict(state.touched),
-        "budget": state.budget and _plain(state.budget),
+        "budget": state.budget and _to_mapping(state.budget),
         **state.extra,
     }
     if state.phase is Phase.DRAFTING:
@@ -282,20 +283,20 @@ def render_state(state: ChangeState) -> str:
     return yaml12.dump(data)
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _to_mapping(value: Any) -> dict[str, Any]:
     data = {name: getattr(value, name) for name in value.__dataclass_fields__ if name != "extra"}
-    data = {("from" if name == "origin" else name): _word(item) for name, item in data.items()}
+    data = {("from" if name == "origin" else name): _to_plain(item) for name, item in data.items()}
     return {**data, **getattr(value, "extra", {})}
 
 
-def _word(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return str(value) if isinstance(value, str) else value
 
 
 def _older_calls(fields: FieldReader) -> list[FieldReader]:
-    """Older files say `telemetry`, as a list of calls or a mapping that has one; its sums are ours to make."""
+    """Read calls from `telemetry` in older files: a list of calls, or a mapping with such a list."""
     telemetry = fields.take("telemetry")
     if isinstance(telemetry, Mapping):
         known = ("llm_calls", "calls", "total_cost", "total_tokens_in", "total_tokens_out")
@@ -323,7 +324,7 @@ def parse_call(row: FieldReader) -> CallRecord:
     )
 
 
-def _step(row: FieldReader) -> StepRecord:
+def _parse_step(row: FieldReader) -> StepRecord:
     return StepRecord(
         name=row.text("name"),
         round=row.count("round", 1),
@@ -336,7 +337,7 @@ def _step(row: FieldReader) -> StepRecord:
     )
 
 
-def _moved(row: FieldReader) -> TransitionRecord:
+def _parse_transition(row: FieldReader) -> TransitionRecord:
     return TransitionRecord(
         origin=row.choice("from", Phase),
         to=row.choice("to", Phase),
@@ -349,7 +350,7 @@ def _moved(row: FieldReader) -> TransitionRecord:
     )
 
 
-def _run(fields: FieldReader) -> RunState | None:
+def _parse_run(fields: FieldReader) -> RunState | None:
     row = fields.inner("run")
     if row is None:
         return None
@@ -357,7 +358,7 @@ def _run(fields: FieldReader) -> RunState | None:
     return RunState(row.text("workflow"), row.text("started_at", ""), left, before, row.rest())
 
 
-def _raised(fields: FieldReader) -> BudgetIncrease | None:
+def _parse_budget(fields: FieldReader) -> BudgetIncrease | None:
     row = fields.inner("budget")
     if row is None:
         return None
@@ -368,11 +369,11 @@ def _raised(fields: FieldReader) -> BudgetIncrease | None:
     return BudgetIncrease(amount, row.text("by", ""), row.text("at", ""), row.rest())
 
 
-def _place(row: FieldReader) -> GitLocation:
+def _parse_git(row: FieldReader) -> GitLocation:
     setup = row.choice("setup", GitSetup, GitSetup.IN_PLACE)
     branch, tree, target = row.text_or_none("branch"), row.text("tree", "."), row.text_or_none("target")
     return GitLocation(setup, branch, tree, target, row.rest())
 
 
-def _base(row: FieldReader) -> BaseSnapshot:
+def _parse_base(row: FieldReader) -> BaseSnapshot:
     return BaseSnapshot(row.text_or_none("commit"), row.text_or_none("tree"), row.mapping("specs"), row.rest())

@@ -1,6 +1,6 @@
-"""What the documents of a change said, by hash, in the local room: to show later what changed since.
+"""Earlier versions of a change's documents, by hash, in local state: used to show what changed.
 
-Losing it loses reading matter only, so what cannot be kept or read is no error.
+It is only a cache, so failing to write or read it is not an error.
 """
 
 import re
@@ -14,7 +14,7 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 def cache_text(change: Change, data: bytes) -> str:
-    """Its hash, under which it lies; one that is there is not written again."""
+    """Store data under its hash, if it is not there yet, and return the hash."""
     digest = files.hash_bytes(data)
     path = _file(change, digest.removeprefix("sha256:"))
     with suppress(OSError, files.CannotWrite):
@@ -24,14 +24,14 @@ def cache_text(change: Change, data: bytes) -> str:
 
 
 def cache_plan(change: Change) -> None:
-    """Proposal, specs and tasks, each as `Change.hashes` knows it."""
+    """Store proposal, specs and tasks, under the same hashes as `Change.hashes`."""
     for path in plan_files(change.folder):
         with suppress(OSError, files.CannotRead):
             cache_text(change, document_bytes(path))
 
 
 def cached_text(change: Change, digest: str) -> str | None:
-    """None: not kept on this machine, or not what the hash says."""
+    """Return the text with this hash, or None if it is not cached or damaged."""
     name = _DIGEST.fullmatch(digest)
     if name is None:
         return None
