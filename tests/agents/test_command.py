@@ -52,9 +52,7 @@ def test_session_placeholder_defaults_to_the_call_folder_name(tmp_path: Path) ->
 def test_model_placeholder_without_a_configured_model_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadConfig) as caught:
         ADAPTER.command(agent(args=("-m", "{model}")), brief(tmp_path))
-    assert caught.value.message == (
-        "the args of agents.mine use {model}, but no model is named for a change of this complexity"
-    )
+    assert caught.value.message == ("the args of agents.mine use {model}, but no model is set for this complexity")
     assert "[[agents.mine.models]]" in caught.value.hint
 
 

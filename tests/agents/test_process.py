@@ -149,7 +149,7 @@ def test_partial_lines_on_either_stream_reset_the_idle_clock(
     stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second passes from one to the next, of an agent that is idle after two."""
-    read = process._ProcessRun._listen
+    read = process._ProcessRun._read_output
     seen = itertools.count()
 
     def listen(run: process._ProcessRun, handle: int) -> bool:
@@ -158,7 +158,7 @@ def test_partial_lines_on_either_stream_reset_the_idle_clock(
         (stage.folder / str(next(seen))).touch()
         return is_more
 
-    monkeypatch.setattr(process._ProcessRun, "_listen", listen)
+    monkeypatch.setattr(process._ProcessRun, "_read_output", listen)
     code = "for i in 0 1 2 3 4 5 6 7 8 9; do printf . >&$((1 + i % 2)); while [ ! -e $i ]; do sleep 0.02; done; done"
     assert stage.run(["sh", "-c", code], bounds=bounds(idle=2)).ending is ProcessEnding.EXITED
     assert next(seen) >= 10
@@ -392,11 +392,11 @@ def test_start_failure_explains_why(stage: Stage) -> None:
         (stage.folder / name).write_text(text)
         (stage.folder / name).chmod(mode)
     for argv, words, is_missing in [
-        (["no-such-agent"], "no-such-agent is not in a folder of PATH", True),
+        (["no-such-agent"], "no-such-agent is not on PATH", True),
         (["./no-such-agent"], "No such file or directory", True),
         (["./plain"], "Permission denied", False),
         (["./garbage"], "Exec format error", False),
-        (["./script"], "the interpreter that its first line names is not there", False),
+        (["./script"], "the interpreter in its first line does not exist", False),
         (["sh", "a\0b"], "NUL byte", False),
         (["sh", "x" * 3_000_000], "Argument list too long", False),
     ]:

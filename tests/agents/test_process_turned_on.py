@@ -106,7 +106,7 @@ def test_final_output_is_read_during_cleanup_after_the_agent_exited(
     ending: ProcessEnding,
     heard: list[bytes],
 ) -> None:
-    monkeypatch.setattr(process, "_PATIENCE", patience)
+    monkeypatch.setattr(process, "_CLEANUP_SECS", patience)
     monkeypatch.setattr(reaper, "__file__", write_patient_reaper(stage.folder, PATIENCE))
 
     def hear(stream: str, line: bytes, missing: int) -> None:
@@ -173,7 +173,7 @@ def test_suspended_reaper_is_resumed(stage: Stage, clock: Clock, monkeypatch: py
 def test_reaper_kept_suspended_does_not_hold_the_lock_after_the_run(
     stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_PATIENCE", 1.0)
+    monkeypatch.setattr(process, "_CLEANUP_SECS", 1.0)
     path = stage.folder / "lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -188,7 +188,7 @@ def test_reaper_kept_suspended_does_not_hold_the_lock_after_the_run(
 
 
 def test_ctrl_c_ends_an_agent_that_keeps_its_reaper_suspended(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_PATIENCE", 1.0)
+    monkeypatch.setattr(process, "_CLEANUP_SECS", 1.0)
 
     def hear(stream: str, line: bytes, missing: int) -> None:
         raise KeyboardInterrupt

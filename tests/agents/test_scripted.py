@@ -143,7 +143,7 @@ def test_long_prompt_is_read_completely(box: Scenario) -> None:
 def test_missing_expected_prompt_text_fails_the_run(box: Scenario) -> None:
     played = play(box, one_step("expect: C1", "say: not reached"), prompt="no findings")
     assert played.events == [
-        AgentEnded(cause=FailureCause.CRASHED, message="the prompt does not have the expected text: C1")
+        AgentEnded(cause=FailureCause.CRASHED, message="the prompt does not contain the expected text: C1")
     ]
     assert played.code == 1
 
@@ -151,8 +151,8 @@ def test_missing_expected_prompt_text_fails_the_run(box: Scenario) -> None:
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        ("{edit: a.py, old: x, new: y}", "edit a.py: the old text stands there 2 times, not once"),
-        ("{edit: a.py, old: z, new: y}", "edit a.py: the old text stands there 0 times, not once"),
+        ("{edit: a.py, old: x, new: y}", "edit a.py: the old text occurs 2 times, not once"),
+        ("{edit: a.py, old: z, new: y}", "edit a.py: the old text occurs 0 times, not once"),
         ("{edit: b.py, old: x, new: y}", "edit b.py: [Errno 2] No such file or directory: 'b.py'"),
         ("delete: b.py", "delete b.py: [Errno 2] No such file or directory: 'b.py'"),
         ("{write: a.py/b, text: x}", "write a.py/b: [Errno 17] File exists: 'a.py'"),
@@ -167,7 +167,7 @@ def test_action_that_does_not_match_the_files_fails_the_run(box: Scenario, actio
 def test_playbook_without_the_step_fails_the_run(box: Scenario) -> None:
     played = play(box, one_step("say: hello"), step="challenge", round=3)
     assert played.ended and played.ended.cause is FailureCause.CRASHED
-    assert played.ended.message == "the playbook has nothing for challenge, round 3, attempt 1 (demo.yaml)"
+    assert played.ended.message == "the playbook has no entry for challenge, round 3, attempt 1 (demo.yaml)"
 
 
 def test_missing_playbook_fails_the_run(box: Scenario) -> None:
@@ -265,10 +265,10 @@ def test_no_server_is_started_without_tool_calls(box: Scenario) -> None:
     ("tool", "refused", "message"),
     [
         ("refuse", False, "refuse was refused: ok: fine"),
-        ("take", True, "take was to be refused, but the server took it: ok: fine"),
+        ("take", True, "take should have been refused, but the server accepted it: ok: fine"),
         ("unknown", False, "unknown was refused: Unknown tool: unknown"),
         ("leave", False, "the MCP server ended with exit code 3"),
-        ("babble", False, "the MCP server wrote what is no JSON: b'what is no JSON\\n'"),
+        ("babble", False, "the MCP server wrote invalid JSON: b'what is no JSON\\n'"),
     ],
 )
 def test_tool_call_with_an_unexpected_outcome_fails_the_run(
@@ -286,7 +286,7 @@ def test_refusal_of_an_unknown_tool_can_be_expected(box: Scenario) -> None:
 
 def test_server_that_does_not_start_fails_the_run(box: Scenario) -> None:
     played = play(box, calls(("a", {}, False)), server=("/no/such/program",))
-    assert played.ended and played.ended.message.startswith("the MCP server does not start: ")
+    assert played.ended and played.ended.message.startswith("the MCP server could not be started: ")
     ended = play(box, calls(("a", {}, False)), server=(sys.executable, "-c", "raise SystemExit(4)"))
     assert ended.ended == AgentEnded(cause=FailureCause.CRASHED, message="the MCP server ended with exit code 4")
 
@@ -446,7 +446,7 @@ def test_most_specific_playbook_entry_is_used(turn: PlaybookTurn, words: str) ->
 
 
 def test_missing_entry_error_names_the_step_number() -> None:
-    with pytest.raises(InvalidPlaybook, match="nothing for review, number 2, round 1, attempt 1"):
+    with pytest.raises(InvalidPlaybook, match="no entry for review, number 2, round 1, attempt 1"):
         parse_playbook(ORDER, "demo.yaml").find(PlaybookTurn("review", 1, 2, 1))
 
 
@@ -461,14 +461,14 @@ def test_missing_entry_error_names_the_step_number() -> None:
         ("steps:\n  challenge#a: []", "demo.yaml: step challenge#a: the number must be a number"),
         (
             "steps:\n  challenge/1/2/3: []",
-            "demo.yaml: step challenge/1/2/3: a step is written name, name/round or name/round/attempt",
+            "demo.yaml: step challenge/1/2/3: write a step as name, name/round or name/round/attempt",
         ),
         (
             "steps:\n  chalenge: []",
             "demo.yaml: step chalenge: there is no step chalenge; did you mean challenge?",
         ),
-        ("steps:\n  challenge:", "demo.yaml: step challenge: what is done must be a list of actions"),
-        ("steps: []", "demo.yaml: `steps` must name the steps and what is done in each"),
+        ("steps:\n  challenge:", "demo.yaml: step challenge: the actions must be a list"),
+        ("steps: []", "demo.yaml: `steps` must map each step to its actions"),
         ("stepps: {}", "demo.yaml: unknown key stepps; did you mean steps?"),
         ("", "demo.yaml: a playbook starts with `steps:`"),
         ("steps:\n  challenge: [\n", "demo.yaml, line 2: "),
@@ -477,7 +477,7 @@ def test_missing_entry_error_names_the_step_number() -> None:
             "steps:\n  review: [say: x, {cal: y}]",
             "demo.yaml: step review, action 2: unknown action cal; did you mean call?",
         ),
-        ("steps:\n  review: [hang]", "demo.yaml: step review, action 1: an action is written as `say: text`"),
+        ("steps:\n  review: [hang]", "demo.yaml: step review, action 1: write an action as `say: text`"),
         ("steps:\n  review: [say: 7]", "demo.yaml: step review, action 1: say must be text"),
         (
             "steps:\n  review: [{call: x, whith: {}}]",
@@ -491,11 +491,11 @@ def test_missing_entry_error_names_the_step_number() -> None:
         ("steps:\n  review: [{write: a}]", "demo.yaml: step review, action 1: text must be text"),
         (
             "steps:\n  review: [{write: ../a, text: x}]",
-            "demo.yaml: step review, action 1: write must be a path within the working folder",
+            "demo.yaml: step review, action 1: write must be a path inside the working directory",
         ),
         (
             "steps:\n  review: [delete: /etc/passwd]",
-            "demo.yaml: step review, action 1: delete must be a path within the working folder",
+            "demo.yaml: step review, action 1: delete must be a path inside the working directory",
         ),
         (
             "steps:\n  review: [usage: {cashed: 1}]",
@@ -507,9 +507,9 @@ def test_missing_entry_error_names_the_step_number() -> None:
         ),
         (
             "steps:\n  review: [usage: {cost: .inf}]",
-            "demo.yaml: step review, action 1: usage: cost must be a number, not below 0",
+            "demo.yaml: step review, action 1: usage: cost must be a number, at least 0",
         ),
-        ("steps:\n  review: [wait: long]", "demo.yaml: step review, action 1: wait must be a number, not below 0"),
+        ("steps:\n  review: [wait: long]", "demo.yaml: step review, action 1: wait must be a number, at least 0"),
         (
             "steps:\n  review: [fault: rate-limitted]",
             "demo.yaml: step review, action 1: unknown fault rate-limitted; did you mean rate-limited?",

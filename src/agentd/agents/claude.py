@@ -1,4 +1,4 @@
-"""Claude Code, run as `claude -p`: its command line, and its stream as events (pure)."""
+"""Claude Code, run as `claude -p`: builds its command line and parses its stream (pure)."""
 
 import json
 import re
@@ -24,25 +24,25 @@ from agentd.project import AgentSettings
 
 SERVER = "agentd"
 MCP_CONFIG = "mcp.json"
-_SERVER_START_MS = 60_000  # until agentd's server must answer; Claude waits no longer than it needs
-_BEYOND_BELIEF = 10**15
-_SHOWN = 300  # characters of a message that say why
+_SERVER_START_MS = 60_000  # timeout for agentd's server to start
+_MAX_NUMBER = 10**15
+_MAX_MESSAGE = 300  # characters
 
-# Bounded and quiet: agentd retries, and nothing but the prompt and its tools decides what a run does.
+# No background activity: agentd retries, and only the prompt and its tools decide what a run does.
 _ENV = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # what one change learned must not reach another
-    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # an @path in a prompt is text
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # no memory shared between changes
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # an @path in a prompt is plain text
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-    "CLAUDE_CODE_MAX_RETRIES": "1",  # the one retry tells how long a rate limit asks to wait
-    "API_TIMEOUT_MS": "120000",  # until an answer begins
+    "CLAUDE_CODE_MAX_RETRIES": "1",  # one retry reports how long a rate limit asks to wait
+    "API_TIMEOUT_MS": "120000",  # until a response starts
     "MCP_CONNECT_TIMEOUT_MS": str(_SERVER_START_MS),
     "MCP_TIMEOUT": str(_SERVER_START_MS),
 }
 _READING = ("Read", "Grep", "Glob")
 _WRITING = ("Edit", "Write", "Bash")
 
-# Claude lets these run by itself, and only with options that write nothing; a rule would let every option through.
+# Claude allows these without a rule, and only with options that write nothing; a rule would allow every option.
 _HARMLESS = frozenset(f"git {name}" for name in ("diff", "log", "show", "status", "blame", "grep", "ls-files"))
 
 _NO_CONNECTION = re.compile(r"unable to connect|connection closed", re.IGNORECASE)
@@ -62,9 +62,9 @@ class Claude:
         return AgentCommand(
             argv=(
                 *(agent.command, "-p", "--output-format", "stream-json", "--verbose"),
-                "--include-partial-messages",  # else a long answer is a long silence, and its tokens come too late
+                "--include-partial-messages",  # otherwise nothing is reported during a long response
                 *(("--model", brief.model) if brief.model else ()),
-                # Not the repository's settings: its hooks and servers are commands that nobody has trusted.
+                # not the repository's settings: their hooks and servers are untrusted commands
                 *("--setting-sources", "user", "--permission-mode", "dontAsk"),
                 *("--system-prompt", _system_prompt(brief)),
                 *("--mcp-config", str(config)),
@@ -85,30 +85,30 @@ class Claude:
 
     def read(self, line: str) -> Iterable[AgentEvent]:
         data = parse_json_object(line)
-        return tuple(_heard(data)) if data else ()
+        return tuple(_parse_event(data)) if data else ()
 
     def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
-        """It ended before its first event: stderr says why."""
+        """Return the cause from stderr, for a run that ended before its first event."""
         last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
         cause = failures.cause_of_text(last)
-        return AgentEnded(cause=cause, message=_short(last)) if cause else None
+        return AgentEnded(cause=cause, message=_shorten(last)) if cause else None
 
     def _allowed(self, brief: AgentBrief) -> tuple[str, ...]:
-        """Reading within the project needs no rule, and reading beyond it gets none."""
+        """Return the permission rules. Reading inside the project needs no rule, and reading outside gets none."""
         ours = tuple(self.tool_name(name) for name in brief.tools)
         if brief.access == "read":
             return ours
-        commands = [_escaped(command) for command in brief.commands if command not in _HARMLESS]
+        commands = [_escape(command) for command in brief.commands if command not in _HARMLESS]
         return (*ours, "Edit(./**)", *(f"Bash({command}{end})" for command in commands for end in ("", " *")))
 
 
-def _escaped(command: str) -> str:
-    """A rule is read up to its closing bracket."""
+def _escape(command: str) -> str:
+    """Escape a command for a permission rule."""
     return re.sub(r"([\\()])", r"\\\1", command)
 
 
 def _system_prompt(brief: AgentBrief) -> str:
-    """In place of Claude's own, which is for a person at a terminal and many times as long."""
+    """Return the system prompt. It replaces Claude's own, which is much longer and meant for interactive use."""
     ours = f"the tools of the MCP server {SERVER}"
     lines = [f"You work in the project {brief.tree}, without a person to ask."]
     if brief.access == "read":
@@ -124,45 +124,45 @@ def _system_prompt(brief: AgentBrief) -> str:
 
 
 def _mcp_config(server: tuple[str, ...]) -> str:
-    """`alwaysLoad`: the first request waits for it, and its tools are in that request."""
+    """Return the MCP configuration. `alwaysLoad`: the first request waits for the server and includes its tools."""
     program, *arguments = server
     entry = {"type": "stdio", "command": program, "args": arguments, "alwaysLoad": True}
     return json.dumps({"mcpServers": {SERVER: entry}}, indent=2) + "\n"
 
 
-def _heard(data: Mapping[str, Any]) -> Iterator[AgentEvent]:
+def _parse_event(data: Mapping[str, Any]) -> Iterator[AgentEvent]:
     match data:
         case {"type": "system", "subtype": "init"}:
-            yield from _started(data)
+            yield from _parse_start(data)
         case {"type": "system", "subtype": "api_retry", "error_status": 429}:
             delay = _amount(data.get("retry_delay_ms")) / 1000
-            yield AgentEnded(cause=FailureCause.RATE_LIMITED, message="its rate limit is reached", wait_secs=delay)
+            yield AgentEnded(cause=FailureCause.RATE_LIMITED, message="rate limit reached", wait_secs=delay)
         case {"type": "stream_event", "event": {"type": "message_start", "message": dict(message)}}:
-            yield from _taken_in(message)
+            yield from _parse_input_usage(message)
         case {"type": "stream_event", "uuid": str(part), "event": {"type": "message_delta", "usage": dict(usage)}}:
             yield UsageUpdate(TokenUsage(tokens_out=_count(usage.get("output_tokens"))), part)
         case {"type": "assistant", "message": dict(message)}:
-            yield from _taken_in(message)
-            yield from _answered(message, is_own=data.get("parent_tool_use_id") is None)
+            yield from _parse_input_usage(message)
+            yield from _parse_message(message, is_own=data.get("parent_tool_use_id") is None)
         case {"type": "user", "message": {"content": list(blocks)}}:
             yield from (AgentAction("tool", _text(block), ok=False) for block in blocks if _has_failed(block))
         case {"type": "result"}:
-            yield _ended(data)
+            yield _parse_result(data)
 
 
-def _started(data: Mapping[str, Any]) -> Iterator[AgentEvent]:
+def _parse_start(data: Mapping[str, Any]) -> Iterator[AgentEvent]:
     if isinstance(session := data.get("session_id"), str):
         yield SessionStarted(session)
     servers = data.get("mcp_servers")
     if isinstance(servers, list):
-        ours = [one.get("status") for one in servers if isinstance(one, dict) and one.get("name") == SERVER]
-        if "connected" not in ours:
-            words = f"its MCP server {SERVER} is {ours[0] if ours else 'missing'}"
-            yield AgentEnded(cause=FailureCause.TOOLS_MISSING, message=_short(words))
+        statuses = [row.get("status") for row in servers if isinstance(row, dict) and row.get("name") == SERVER]
+        if "connected" not in statuses:
+            message = f"its MCP server {SERVER} is {statuses[0] if statuses else 'missing'}"
+            yield AgentEnded(cause=FailureCause.TOOLS_MISSING, message=_shorten(message))
 
 
-def _taken_in(message: Mapping[str, Any]) -> Iterator[UsageUpdate]:
-    """What a message took in. Told with every block of it; its output is only known at its end."""
+def _parse_input_usage(message: Mapping[str, Any]) -> Iterator[UsageUpdate]:
+    """Yield the input tokens of a message, which every block of it reports; output is known only at its end."""
     match message:
         case {"id": str(part), "model": str(model), "usage": dict(usage)} if model != "<synthetic>":
             fresh, written, cached = (
@@ -172,8 +172,8 @@ def _taken_in(message: Mapping[str, Any]) -> Iterator[UsageUpdate]:
             yield UsageUpdate(TokenUsage(tokens_in=fresh + written + cached, tokens_cached=cached, model=model), part)
 
 
-def _answered(message: Mapping[str, Any], *, is_own: bool) -> Iterator[AgentEvent]:
-    """A synthetic message is how Claude Code itself words a failure."""
+def _parse_message(message: Mapping[str, Any], *, is_own: bool) -> Iterator[AgentEvent]:
+    """Yield text and tool calls. Synthetic messages are Claude Code's own failure texts and are skipped."""
     blocks = message.get("content")
     if message.get("model") == "<synthetic>" or not isinstance(blocks, list):
         return
@@ -184,14 +184,14 @@ def _answered(message: Mapping[str, Any], *, is_own: bool) -> Iterator[AgentEven
             case {"type": "tool_use", "name": "Bash", "input": {"command": str(command)}}:
                 yield AgentAction("shell", command)
             case {"type": "tool_use", "name": str(name)}:
-                yield AgentAction("tool", _shown(name, block.get("input")))
+                yield AgentAction("tool", _describe_tool(name, block.get("input")))
 
 
-def _shown(name: str, given: object) -> str:
-    """A file tool with what it is about."""
-    given = given if isinstance(given, dict) else {}
-    about = next((given[key] for key in ("file_path", "pattern") if isinstance(given.get(key), str)), "")
-    return f"{name.removeprefix(f'mcp__{SERVER}__')} {about}".rstrip()
+def _describe_tool(name: str, arguments: object) -> str:
+    """Return the tool's name with its path or pattern, if it has one."""
+    arguments = arguments if isinstance(arguments, dict) else {}
+    target = next((arguments[key] for key in ("file_path", "pattern") if isinstance(arguments.get(key), str)), "")
+    return f"{name.removeprefix(f'mcp__{SERVER}__')} {target}".rstrip()
 
 
 def _has_failed(block: object) -> bool:
@@ -199,40 +199,40 @@ def _has_failed(block: object) -> bool:
 
 
 def _text(block: Mapping[str, Any]) -> str:
-    """What a tool answered: a text, or a list of them."""
+    """Return the text of a tool result, which is a string or a list of text blocks."""
     content = block.get("content")
     if isinstance(content, list):
         content = " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return _short(re.sub(r"</?tool_use_error>", "", str(content or "it failed")))
+    return _shorten(re.sub(r"</?tool_use_error>", "", str(content or "it failed")))
 
 
-def _ended(data: Mapping[str, Any]) -> AgentEnded:
-    """A failure of the API is a `success` by its subtype, so that only `is_error` counts."""
-    usage = _whole_usage(data)
+def _parse_result(data: Mapping[str, Any]) -> AgentEnded:
+    """Parse the final event. API failures have the subtype `success`, so `is_error` decides."""
+    usage = _total_usage(data)
     if data.get("is_error") is not True and data.get("subtype") == "success":
         return AgentEnded(usage=usage)
     errors = data.get("errors")
-    told = [data.get("result"), *(errors if isinstance(errors, list) else ()), data.get("subtype")]
-    words = next((text for text in told if isinstance(text, str) and text.strip()), "it failed")
+    candidates = [data.get("result"), *(errors if isinstance(errors, list) else ()), data.get("subtype")]
+    text = next((text for text in candidates if isinstance(text, str) and text.strip()), "it failed")
     return AgentEnded(
-        cause=_cause(data.get("api_error_status"), words),
-        message=_short(words),
-        wait_secs=failures.requested_wait(words),
+        cause=_failure_cause(data.get("api_error_status"), text),
+        message=_shorten(text),
+        wait_secs=failures.requested_wait(text),
         usage=usage,
     )
 
 
-def _cause(status: object, words: str) -> FailureCause:
-    said = failures.cause_of_text(words)
-    if said is FailureCause.NOT_LOGGED_IN:
-        return said
-    if isinstance(status, int) and (known := failures.cause_of_status(status)):
-        return known
-    return said or (FailureCause.NETWORK_DOWN if _NO_CONNECTION.search(words) else FailureCause.CRASHED)
+def _failure_cause(status: object, text: str) -> FailureCause:
+    cause = failures.cause_of_text(text)
+    if cause is FailureCause.NOT_LOGGED_IN:
+        return cause
+    if isinstance(status, int) and (status_cause := failures.cause_of_status(status)):
+        return status_cause
+    return cause or (FailureCause.NETWORK_DOWN if _NO_CONNECTION.search(text) else FailureCause.CRASHED)
 
 
-def _whole_usage(data: Mapping[str, Any]) -> TokenUsage | None:
-    """Over every model that had a part in it; None if there is no such list, so that what was told before stands."""
+def _total_usage(data: Mapping[str, Any]) -> TokenUsage | None:
+    """Return the usage over all models, or None if it is not reported, so that earlier updates are kept."""
     models = data.get("modelUsage")
     if not isinstance(models, dict):
         return None
@@ -241,25 +241,24 @@ def _whole_usage(data: Mapping[str, Any]) -> TokenUsage | None:
     def total(*keys: str) -> int:
         return sum(_count(part.get(key)) for part in parts for key in keys)
 
-    largest = max(models, key=lambda name: _of(models[name], "costUSD"), default=None)
+    def cost(model: str) -> float:
+        part = models[model]
+        return _amount(part.get("costUSD")) if isinstance(part, dict) else 0.0
+
     return TokenUsage(
         tokens_in=total("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens"),
         tokens_out=total("outputTokens"),
         tokens_cached=total("cacheReadInputTokens"),
         cost=_number(data.get("total_cost_usd")),
-        model=largest,
+        model=max(models, key=cost, default=None),
     )
 
 
-def _of(part: object, key: str) -> float:
-    return _amount(part.get(key)) if isinstance(part, dict) else 0.0
-
-
 def _number(value: object) -> float | None:
-    """None for what is no amount: a newer version may send anything."""
+    """Return a plausible number, or None: a newer version may send anything."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value < _BEYOND_BELIEF else None
+    return float(value) if 0 <= value < _MAX_NUMBER else None
 
 
 def _amount(value: object) -> float:
@@ -270,6 +269,6 @@ def _count(value: object) -> int:
     return int(_amount(value))
 
 
-def _short(words: str) -> str:
-    words = " ".join(words.split())
-    return words if len(words) <= _SHOWN else words[: _SHOWN - 1] + "…"
+def _shorten(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"

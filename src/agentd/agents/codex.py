@@ -1,4 +1,4 @@
-"""Codex, run as `codex exec --json`: its command line, and its stream as events (pure)."""
+"""Codex, run as `codex exec --json`: builds its command line and parses its stream (pure)."""
 
 import json
 import re
@@ -25,11 +25,11 @@ from agentd.project import AgentSettings
 
 INSTRUCTIONS = "instructions.md"
 _SERVER = "agentd"
-_START_SECS = 60  # for agentd's server to answer: a loaded machine is slow, and Codex waits no longer than it must
+_START_SECS = 60  # timeout for agentd's server to start; generous, for a loaded machine
 _TOOL_SECS = 600
-_LONGEST = 300  # characters of a message
+_MAX_MESSAGE = 300  # characters
 
-# What no step uses, and what would only fill the request or ask the network for something.
+# Turn off features that no step uses and that would lengthen requests or need the network.
 _SETTINGS: Mapping[str, object] = {
     "approval_policy": "never",
     "web_search": "disabled",
@@ -51,7 +51,7 @@ _SETTINGS: Mapping[str, object] = {
     "features.skill_search": False,
     "features.sleep_tool": False,
     "features.tool_suggest": False,
-    "features.unbounded_connection_retries": False,  # agentd retries; how often else is the user's provider's business
+    "features.unbounded_connection_retries": False,  # agentd retries
     "features.view_image": False,
 }
 
@@ -70,15 +70,15 @@ Go on until what is asked is done and its checks were run; wait for every comman
 Report through the tools of the MCP server agentd, then end with a short answer.
 """
 
-# What only Codex says; the rest is in `causes`. The first that fits counts.
-_WORDS = (
+# Messages specific to Codex; common ones are in `failures`. The first match counts.
+_PATTERNS = (
     (FailureCause.NOT_LOGGED_IN, r"missing environment variable|missing bearer"),
     (FailureCause.KEY_REFUSED, r"^quota exceeded"),  # an empty account: waiting does not fill it
     (FailureCause.SERVER_ERROR, r"experiencing high demand|\bat capacity\b"),
 )
 _TOOLS_FAILED = re.compile(rf"required MCP servers? failed to initialize: (?:.*; )?({_SERVER}: .*)")
-_SAID_WHERE = re.compile(r",? (?:url|cf-ray|request id): \S+|\s*\(code -?\d+\)$")
-_ON_THE_WAY = re.compile(r"Error: (?:thread/\w+: )?(?:thread/\w+ failed: )?(?:error creating thread: Fatal error: )?")
+_REQUEST_DETAILS = re.compile(r",? (?:url|cf-ray|request id): \S+|\s*\(code -?\d+\)$")
+_ERROR_PREFIX = re.compile(r"Error: (?:thread/\w+: )?(?:thread/\w+ failed: )?(?:error creating thread: Fatal error: )?")
 
 
 class Codex:
@@ -90,12 +90,10 @@ class Codex:
     cannot_write = True
 
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
-        # Codex has no list of allowed commands but a sandbox: without network, makers of code run any command and write
-        # in the tree, all others run what only reads.
+        # Codex has no list of allowed commands but a sandbox without network. Agents that write code can run any
+        # command and write in the worktree; all others can only read.
         sandbox = "workspace-write" if brief.access == "write" else "read-only"
-        instructions = (
-            brief.folder / INSTRUCTIONS
-        )  # in place of Codex's own, which are for a talk and many times as long
+        instructions = brief.folder / INSTRUCTIONS  # replaces Codex's own, which are longer and for interactive use
         settings = {**_SETTINGS, **_server(brief), "model_instructions_file": str(instructions)}
         if brief.access == "read":
             settings["project_doc_max_bytes"] = 0  # the project's AGENTS.md comes in agentd's context file
@@ -104,7 +102,7 @@ class Codex:
         options = [word for key, value in settings.items() for word in ("-c", f"{key}={_toml(value)}")]
         start = (agent.command, "exec", "--json", "--skip-git-repo-check", "-s", sandbox)
         model = ("-m", brief.model) if brief.model else ()  # a resumed session forgets its model
-        session = ("resume", _known(brief.resume)) if brief.resume else ()
+        session = ("resume", _check_session_id(brief.resume)) if brief.resume else ()
         return AgentCommand(
             argv=(*start, *model, *options, *agent.args, *session, "-"),
             stdin=brief.prompt,
@@ -113,35 +111,35 @@ class Codex:
         )
 
     def tool_name(self, name: str) -> str:
-        """The whole name: some models get no list of tools, and find one by what the prompt calls it."""
+        """Return the full name: some models get no list of tools and rely on the name in the prompt."""
         return f"mcp__{_SERVER}__{name}"
 
     def read(self, line: str) -> Iterable[AgentEvent]:
         data = parse_json_object(line)
-        heard = _heard(data) if data else None
-        return (heard,) if heard else ()
+        event = _parse_event(data) if data else None
+        return (event,) if event else ()
 
     def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
-        """Before a turn begins, Codex only writes to stderr why there will be none."""
+        """Return the cause from stderr, where Codex writes failures before the first turn."""
         if failed := _TOOLS_FAILED.search(errors):
-            return AgentEnded(cause=FailureCause.TOOLS_MISSING, message=_short(failed[1]))
+            return AgentEnded(cause=FailureCause.TOOLS_MISSING, message=_shorten(failed[1]))
         lines = errors.splitlines()
         last = next((number for number in reversed(range(len(lines))) if lines[number].startswith("Error")), None)
         if last is None:
             return None
-        words = " ".join(" ".join(lines[last:]).split())
-        return _failed(_ON_THE_WAY.sub("", words, count=1))
+        text = " ".join(" ".join(lines[last:]).split())
+        return _parse_failure(_ERROR_PREFIX.sub("", text, count=1))
 
 
 def _server(brief: AgentBrief) -> dict[str, object]:
-    """agentd's MCP server with the stage's tools. A user's own entry of that name is overruled key by key."""
+    """Return the settings of agentd's MCP server; they override a user's own entry of that name key by key."""
     program, *arguments = brief.server
     server: dict[str, object] = {
         "enabled": True,
         "command": program,
         "args": arguments,
         "cwd": str(brief.tree),
-        "required": True,  # else Codex goes on without it after a second
+        "required": True,  # otherwise Codex continues without it after a second
         "startup_timeout_sec": _START_SECS,
         "tool_timeout_sec": _TOOL_SECS,
         "enabled_tools": list(brief.tools),
@@ -152,38 +150,38 @@ def _server(brief: AgentBrief) -> dict[str, object]:
 
 
 def _toml(value: object) -> str:
-    """JSON's strings, lists, numbers and booleans are TOML's too, as long as nothing is escaped needlessly."""
+    """Return a TOML value: the same as JSON for these types, if non-ASCII characters are not escaped."""
     return json.dumps(value, ensure_ascii=False)
 
 
-def _known(session: str) -> str:
-    """Codex takes what is no id for a name, and begins a new session if it knows none of that name."""
+def _check_session_id(session: str) -> str:
+    """Check that this is a session id: Codex would take it for a name, and silently start a new session."""
     try:
         return str(uuid.UUID(session))
     except ValueError:
         raise SessionLost("Session not found, please re-run proposal") from None
 
 
-def _heard(data: Mapping[str, Any]) -> AgentEvent | None:
+def _parse_event(data: Mapping[str, Any]) -> AgentEvent | None:
     match data:
         case {"type": "thread.started", "thread_id": str(session)} if session:
             return SessionStarted(session)
         case {"type": "item.started" | "item.updated", "item": {"type": str(kind)} as item}:
-            return _did(kind, item, None)
+            return _parse_action(kind, item, None)
         case {"type": "item.completed", "item": {"type": "agent_message", "text": str(text)}}:
             return AgentText(text.rstrip("\n") + "\n")
         case {"type": "item.completed", "item": {"type": str(kind)} as item}:
-            return _did(kind, item, item.get("status") == "completed")
+            return _parse_action(kind, item, item.get("status") == "completed")
         case {"type": "turn.completed"}:
             return AgentEnded(usage=_usage(data.get("usage")))
         case {"type": "turn.failed"}:
             error = data.get("error")
             message = error.get("message") if isinstance(error, dict) else None
-            return _failed(message if isinstance(message, str) else "")
+            return _parse_failure(message if isinstance(message, str) else "")
     return None  # an `error` event may be followed by a retry that works
 
 
-def _did(kind: str, item: Mapping[str, Any], ok: bool | None) -> AgentAction | None:
+def _parse_action(kind: str, item: Mapping[str, Any], ok: bool | None) -> AgentAction | None:
     match kind, item:
         case "mcp_tool_call", {"server": str(server), "tool": str(tool)}:
             return AgentAction("tool", tool if server == _SERVER else f"{server}: {tool}", ok)
@@ -196,7 +194,7 @@ def _did(kind: str, item: Mapping[str, Any], ok: bool | None) -> AgentAction | N
 
 
 def _usage(data: object) -> TokenUsage | None:
-    """Of the whole session: a resumed one goes on counting. Cached and reasoning tokens are within the others."""
+    """Return the usage of the whole session, also of a resumed one. Cached and reasoning tokens are included."""
     if not isinstance(data, dict):
         return None
     return TokenUsage(
@@ -211,18 +209,18 @@ def _tokens(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def _failed(words: str) -> AgentEnded:
-    own = next((cause for cause, pattern in _WORDS if re.search(pattern, words, re.IGNORECASE)), None)
-    cause = own or failures.cause_of_text(words) or _of_status(words) or FailureCause.CRASHED
-    wait = failures.requested_wait(words) if cause is FailureCause.RATE_LIMITED else None
-    return AgentEnded(cause=cause, message=_short(words) or "the turn failed", wait_secs=wait)
+def _parse_failure(text: str) -> AgentEnded:
+    own = next((cause for cause, pattern in _PATTERNS if re.search(pattern, text, re.IGNORECASE)), None)
+    cause = own or failures.cause_of_text(text) or _cause_of_status(text) or FailureCause.CRASHED
+    wait = failures.requested_wait(text) if cause is FailureCause.RATE_LIMITED else None
+    return AgentEnded(cause=cause, message=_shorten(text) or "the turn failed", wait_secs=wait)
 
 
-def _of_status(words: str) -> FailureCause | None:
-    status = re.search(r"\bstatus:? (\d{3})\b", words)
+def _cause_of_status(text: str) -> FailureCause | None:
+    status = re.search(r"\bstatus:? (\d{3})\b", text)
     return failures.cause_of_status(int(status[1])) if status else None
 
 
-def _short(words: str) -> str:
-    words = _SAID_WHERE.sub("", words).strip()
-    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+def _shorten(text: str) -> str:
+    text = _REQUEST_DETAILS.sub("", text).strip()
+    return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"

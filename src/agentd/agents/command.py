@@ -11,7 +11,7 @@ from agentd.project import AgentSettings
 
 MCP_CONFIG = "mcp.json"
 _PLACEHOLDER = re.compile(r"\{(model|session|tree|mcp_config)\}")
-_LAST_LINES = 10  # of stderr: a program says at the end why it ended, and what stands before is a log
+_LAST_LINES = 10  # of stderr: errors come last, after log output
 _LAST_CHARS = 4000
 
 
@@ -27,18 +27,18 @@ class CommandAgent:
         used = {name for text in agent.args for name in _PLACEHOLDER.findall(text)}
         if "model" in used and brief.model is None:
             raise BadConfig(
-                f"the args of agents.{agent.name} use {{model}}, but no model is named for a change of this complexity",
+                f"the args of agents.{agent.name} use {{model}}, but no model is set for this complexity",
                 f"add it to [[agents.{agent.name}.models]] in agentd/config.toml",
             )
         values = {
             "model": brief.model or "",
-            # Without sessions of its own, the program still gets an id that no other call has.
+            # agentd does not manage sessions of such a program, but gives it a unique id
             "session": brief.session or brief.folder.name,
             "tree": str(brief.tree),
             "mcp_config": str(brief.folder / MCP_CONFIG),
         }
         return AgentCommand(
-            argv=(agent.command, *(_filled(text, values) for text in agent.args)),
+            argv=(agent.command, *(_fill_placeholders(text, values) for text in agent.args)),
             stdin=brief.prompt,
             cwd=brief.tree,
             files={brief.folder / MCP_CONFIG: _mcp_config(brief.server)} if "mcp_config" in used else {},
@@ -51,24 +51,24 @@ class CommandAgent:
         return (AgentText(line.rstrip("\r\n") + "\n"),)
 
     def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
-        words = _last_words(errors)
-        cause = failures.cause_of_text(words) if exit_code else None
+        text = _last_lines(errors)
+        cause = failures.cause_of_text(text) if exit_code else None
         if cause is None:
             return None
-        return AgentEnded(cause=cause, message=words.rpartition("\n")[2], wait_secs=failures.requested_wait(words))
+        return AgentEnded(cause=cause, message=text.rpartition("\n")[2], wait_secs=failures.requested_wait(text))
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    """Only these exact words are replaced, in one pass; every other brace stays."""
+def _fill_placeholders(text: str, values: Mapping[str, str]) -> str:
+    """Replace the placeholders in one pass; other braces are left alone."""
     return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
 
 
 def _mcp_config(server: tuple[str, ...]) -> str:
-    """The form that most programs read."""
+    """Return the MCP configuration in the format most programs read."""
     program, *arguments = server
     return json.dumps({"mcpServers": {"agentd": {"command": program, "args": arguments}}}, indent=2) + "\n"
 
 
-def _last_words(errors: str) -> str:
+def _last_lines(errors: str) -> str:
     lines = [line.strip() for line in errors[-_LAST_CHARS:].splitlines() if line.strip()]
     return "\n".join(lines[-_LAST_LINES:])

@@ -1,4 +1,4 @@
-"""Which agents are here and who sits where. A login is judged by what exists and is mentioned; no key is ever taken."""
+"""Which CLIs are installed and logged in, and which role each gets. Only looks for logins; never reads a key."""
 
 import os.path
 import sys
@@ -13,7 +13,7 @@ from agentd.project import ProjectScan, is_installed
 
 
 class LoginStatus(StrEnum):
-    """The best first."""
+    """Best first."""
 
     YES = "yes"
     UNKNOWN = "unknown"
@@ -22,7 +22,7 @@ class LoginStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DetectedAgent:
-    """`to_install` and `to_log_in` are what to type."""
+    """`to_install` and `to_log_in` are the commands to type."""
 
     name: str
     vendor: str
@@ -34,7 +34,7 @@ class DetectedAgent:
 
 @dataclass(frozen=True, slots=True)
 class DetectedLogin:
-    """`by` is what shows it, or why it cannot be seen."""
+    """`by` is the evidence, or why the login cannot be determined."""
 
     login: LoginStatus
     by: str = ""
@@ -42,23 +42,23 @@ class DetectedLogin:
 
 @dataclass(frozen=True, slots=True)
 class KnownCli:
-    """What we know about a CLI: all of it is here and in its adapter."""
+    """Everything agentd knows about a CLI besides its adapter."""
 
     name: str  # also the name of its program
     vendor: str
     tested: str  # the versions that tests/real_cli runs
     to_install: str
     to_log_in: str
-    keys: tuple[str, ...]  # variables, each of which is a login
-    home: str  # the variable that moves its folder
+    keys: tuple[str, ...]  # variables; any of them is a login
+    home: str  # the variable that overrides its folder
     folder: str
     file: str  # in its folder, written at login
-    not_keys: tuple[str, ...] = ()  # variables that look like a login, but it does not take them for one
-    in_moved_home: bool = False  # the variable names a home with the folder in it, not the folder itself
+    not_keys: tuple[str, ...] = ()  # variables that look like a login, but that the CLI ignores
+    in_moved_home: bool = False  # the variable names the parent of the folder, not the folder itself
     hints: tuple[str, ...] = ()  # variables and files in its folder that may be a login
-    settings: tuple[str, ...] = ()  # files in its folder that may name a login of another kind
-    mentions: tuple[str, ...] = ()  # the words by which they do
-    keychain: tuple[str, ...] = ()  # platforms where the login may lie out of sight
+    settings: tuple[str, ...] = ()  # files in its folder that may configure another kind of login
+    mentions: tuple[str, ...] = ()  # the words in those files that suggest one
+    keychain: tuple[str, ...] = ()  # platforms where the login may be in the keychain
 
 
 _ALL = (
@@ -110,7 +110,7 @@ _ALL = (
 )
 KNOWN_CLIS: Mapping[str, KnownCli] = MappingProxyType({known.name: known for known in _ALL})
 
-# Who is asked first for a seat. Judges look at the work of the maker beside them.
+# The preferred agents for each role. A judge reviews the work of the role in VENDOR_OF.
 _PREFERRED = {
     Role.PLANNER: ("gemini", "claude", "codex"),
     Role.CHALLENGER: ("codex", "claude", "gemini"),
@@ -142,7 +142,7 @@ def detect_agents(
 def detect_login(
     known: KnownCli, environ: Mapping[str, str], home: Path, args: Sequence[str] = (), platform: str = sys.platform
 ) -> DetectedLogin:
-    """By what exists. What its settings or arguments mention may be a login of another kind."""
+    """Look for a login: variables and files that exist, then settings and arguments that suggest one."""
     moved = environ.get(known.home)
     folder = Path(moved or home, known.folder if known.in_moved_home or not moved else "")
     if key := next((key for key in known.keys if environ.get(key)), None):
@@ -151,36 +151,36 @@ def detect_login(
         return DetectedLogin(LoginStatus.YES, str(folder / known.file))
     if hint := next((hint for hint in known.hints if environ.get(hint) or os.path.isfile(folder / hint)), None):
         return DetectedLogin(LoginStatus.UNKNOWN, f"{hint} may be one")
-    look = ProjectScan(folder, ())
+    scan = ProjectScan(folder, ())
     paths = [os.path.normpath(folder / name) for name in known.settings]
-    texts = {"its args": " ".join(args)} | {path: look.text(path) for path in paths}
+    texts = {"its args": " ".join(args)} | {path: scan.text(path) for path in paths}
     for place, text in texts.items():
         if word := next((word for word in known.mentions if word in text), None):
-            return DetectedLogin(LoginStatus.UNKNOWN, f"{word} in {place} may name one")
+            return DetectedLogin(LoginStatus.UNKNOWN, f"{word} in {place} may be one")
     if platform in known.keychain:
-        return DetectedLogin(LoginStatus.UNKNOWN, "it may lie in the keychain")
+        return DetectedLogin(LoginStatus.UNKNOWN, "it may be in the keychain")
     return DetectedLogin(LoginStatus.NO)
 
 
 def assign_roles(found: Sequence[DetectedAgent]) -> Mapping[Role, str]:
-    """Who sits where, by what is installed; with nothing installed, as if everything were.
+    """Assign installed agents to roles; with nothing installed, as if everything were.
 
-    One that is not logged in comes last, also as the only judge of another vendor: a judge that cannot speak is no
-    judge. A login that cannot be seen counts as one, or Claude on a Mac would never get its seat.
+    Agents that are not logged in come last, even if they are the only judge of another vendor. An unknown login counts
+    as logged in; otherwise Claude on a Mac, whose login is in the keychain, would never be chosen.
     """
-    here = [agent for agent in found if agent.installed]
-    agents = here or [
+    installed = [agent for agent in found if agent.installed]
+    agents = installed or [
         DetectedAgent(known.name, known.vendor, False, LoginStatus.UNKNOWN, known.to_install, known.to_log_in)
         for known in _ALL
     ]
-    seats = {role: min(agents, key=_wish(role)) for role in Role if not role.is_judge}
+    roles = {role: min(agents, key=_preference(role)) for role in Role if not role.is_judge}
     for judge, maker in VENDOR_OF.items():
-        seats[judge] = min(agents, key=_wish(judge, seats[maker].vendor))
-    return MappingProxyType({role: seats[role].name for role in Role})
+        roles[judge] = min(agents, key=_preference(judge, roles[maker].vendor))
+    return MappingProxyType({role: roles[role].name for role in Role})
 
 
-def _wish(role: Role, maker: str = "") -> Callable[[DetectedAgent], tuple[bool, bool, int]]:
-    """The smaller, the better in that seat; for a judge, `maker` is the vendor of whose work it judges."""
+def _preference(role: Role, maker: str = "") -> Callable[[DetectedAgent], tuple[bool, bool, int]]:
+    """Return a sort key, best agent first; for a judge, `maker` is the vendor whose work it reviews."""
 
     def order(agent: DetectedAgent) -> tuple[bool, bool, int]:
         return agent.login is LoginStatus.NO, agent.vendor == maker, _PREFERRED[role].index(agent.name)
@@ -189,40 +189,41 @@ def _wish(role: Role, maker: str = "") -> Callable[[DetectedAgent], tuple[bool, 
 
 
 def role_notes(found: Sequence[DetectedAgent], roles: Mapping[Role, str] | None = None) -> tuple[str, ...]:
-    """What a person should know about these seats, those of `map_roles` if none are given: one sentence each."""
-    here = [agent for agent in found if agent.installed]
-    if not here:
-        ways = ", ".join(f"`{agent.to_install}`" for agent in found)
-        words = f"No agent was found; install at least one, better two of different vendors: {ways}"
-        return (f"{words}. Then run agentd init again.",)
-    return (*_shared(found, roles or assign_roles(found)), *filter(None, map(_about_login, here)))
+    """Return what a person should know about these roles (by default those of `assign_roles`), one sentence each."""
+    installed = [agent for agent in found if agent.installed]
+    if not installed:
+        commands = ", ".join(f"`{agent.to_install}`" for agent in found)
+        note = f"No agents found. Install at least one, preferably two from different vendors: {commands}"
+        return (f"{note}. Then run agentd init again.",)
+    return (*_shared_vendor_note(found, roles or assign_roles(found)), *filter(None, map(_login_note, installed)))
 
 
 def suggest_alternative(kind: str, on_path: Callable[[str], bool]) -> str:
-    """For who misses that CLI: which other one is here, and the command that seats it or tells how."""
-    here = next((name for name in KNOWN_CLIS if name != kind and on_path(name)), None)
-    return f"; or seat {here}, which is here: agentd init" if here and kind in KNOWN_CLIS else ""
+    """Return a hint to use another installed CLI instead of a missing one, or an empty string."""
+    other = next((name for name in KNOWN_CLIS if name != kind and on_path(name)), None)
+    return f"; or use {other}, which is installed: agentd init" if other and kind in KNOWN_CLIS else ""
 
 
-def _shared(found: Sequence[DetectedAgent], roles: Mapping[Role, str]) -> tuple[str, ...]:
+def _shared_vendor_note(found: Sequence[DetectedAgent], roles: Mapping[Role, str]) -> tuple[str, ...]:
     vendor = {agent.name: agent.vendor for agent in found}
-    seated = {role: vendor.get(name, name) for role, name in roles.items()}
-    shared = {seated[judge] for judge, maker in VENDOR_OF.items() if seated[judge] == seated[maker]}
+    vendors = {role: vendor.get(name, name) for role, name in roles.items()}
+    shared = {vendors[judge] for judge, maker in VENDOR_OF.items() if vendors[judge] == vendors[maker]}
     if not shared:
         return ()
-    sentence = f"Judge and maker are both of {' and of '.join(sorted(shared))}, so the judge only has a fresh session"
+    names = " and ".join(sorted(shared))
+    sentence = f"Judge and maker are both from {names}; only the session differs"
     others = [agent for agent in found if agent.vendor not in shared]
     if any(agent.installed for agent in others):
-        return (f"{sentence}.",)  # what that one needs is said in its own sentence
+        return (f"{sentence}.",)  # the note about its login says what is missing
     other = min(others, key=lambda agent: _PREFERRED[Role.REVIEWER].index(agent.name))
-    return (f"{sentence}; for a second vendor's opinion: `{other.to_install}`.",)
+    return (f"{sentence}. To get a second vendor's opinion: `{other.to_install}`.",)
 
 
-def _about_login(agent: DetectedAgent) -> str | None:
+def _login_note(agent: DetectedAgent) -> str | None:
     match agent.login:
         case LoginStatus.YES:
             return None
         case LoginStatus.NO:
-            return f"{agent.name} is installed but not logged in: type `{agent.to_log_in}`."
+            return f"{agent.name} is installed but not logged in. Run `{agent.to_log_in}`."
         case LoginStatus.UNKNOWN:
-            return f"Whether {agent.name} is logged in cannot be seen from here; if not: type `{agent.to_log_in}`."
+            return f"Could not determine whether {agent.name} is logged in. If it is not, run `{agent.to_log_in}`."

@@ -1,4 +1,4 @@
-"""What of our environment an agent gets: an allow-list, and what its configuration names (pure)."""
+"""The environment variables passed to an agent: an allow-list plus those named in its configuration (pure)."""
 
 import os.path
 import re
@@ -11,7 +11,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
 _ALWAYS = frozenset((*_BASICS, *_PROXIES, *map(str.lower, _PROXIES), *_CERTIFICATES))
 
-# How a CLI marks the processes it starts. One that finds its own mark refuses to start, or joins the caller's session.
+# Variables that a CLI sets for its child processes. With them set, it refuses to start or joins the caller's session.
 _SESSION = re.compile(
     r"CLAUDECODE"
     r"|CLAUDE_CODE_(?:ENTRYPOINT|SSE_PORT|EXECPATH|\w*SESSION\w*|REMOTE\w*|AGENT_\w+|TEAM_\w+)"
@@ -25,22 +25,22 @@ def allowed_environment(agent: AgentSettings, environ: Mapping[str, str]) -> dic
 
 
 def basic_environment(environ: Mapping[str, str], named: Collection[str] = ()) -> dict[str, str]:
-    """What every program gets, and what is named."""
+    """Return the variables every program gets, plus the named ones."""
     passed = {
         name: value
         for name, value in environ.items()
         if (name in _ALWAYS or name.startswith("LC_") or name in named) and not is_session_variable(name)
     }
     if "PATH" in passed:
-        passed["PATH"] = _absolute(passed["PATH"])
+        passed["PATH"] = _absolute_entries(passed["PATH"])
     return passed
 
 
 def is_session_variable(name: str) -> bool:
-    """Does a CLI mark by this variable what it has started?"""
+    """Return whether a CLI sets this variable for its child processes."""
     return _SESSION.fullmatch(name) is not None
 
 
-def _absolute(path: str) -> str:
-    """An entry that is relative, or empty, would let the repository choose which program runs."""
+def _absolute_entries(path: str) -> str:
+    """Remove relative and empty entries from PATH: they would let the repository choose which program runs."""
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.isabs(entry))

@@ -1,4 +1,4 @@
-"""Why a call failed: the cause, whether trying again can help, and what to type next (pure)."""
+"""Why a call failed: the cause, whether retrying can help, and what to do next (pure)."""
 
 import re
 from enum import StrEnum
@@ -17,38 +17,38 @@ class FailureCause(StrEnum):
     TOO_MUCH_OUTPUT = "too-much-output"
     BUDGET = "budget"
     INTERRUPTED = "interrupted"
-    GARBAGE = "garbage"  # it ended well by its exit code, but without the events that say so
+    GARBAGE = "garbage"  # exit code 0, but no final event
     DID_NOTHING = "did-nothing"
-    CHANGED_FILES = "changed-files"  # a judge may not
+    CHANGED_FILES = "changed-files"  # by a judge, which must not
     SESSION_LOST = "session-lost"
-    TOOLS_MISSING = "tools-missing"  # agentd's MCP server did not come up in it
+    TOOLS_MISSING = "tools-missing"  # agentd's MCP server did not start
     CRASHED = "crashed"  # anything else
 
     @property
     def can_pass(self) -> bool:
-        """Trying the same again may help."""
+        """Return whether retrying may help."""
         return self in (FailureCause.RATE_LIMITED, FailureCause.SERVER_ERROR, FailureCause.NETWORK_DOWN)
 
 
 def failure_hint(cause: FailureCause, agent: str, role: str, change_id: str) -> str:
-    """What a person can do; then the same command goes on where it stopped."""
+    """Return what a person can do. Running the command again resumes where it stopped."""
     limit = "in agentd/config.toml, then run the command again"
-    said = f"agentd log {change_id} --transcript shows what it said"
+    transcript = f"agentd log {change_id} --transcript shows its output"
     return {
-        FailureCause.NOT_LOGGED_IN: f"log in to {agent}, or pass its key on ([agents.{agent}] env), and run it again",
+        FailureCause.NOT_LOGGED_IN: f"log in to {agent} or pass its key ([agents.{agent}] env), then run it again",
         FailureCause.KEY_REFUSED: f"check the key that {agent} uses, then run the command again",
-        FailureCause.MODEL_UNKNOWN: f"name another model under [[agents.{agent}.models]] {limit}",
+        FailureCause.MODEL_UNKNOWN: f"set another model under [[agents.{agent}.models]] {limit}",
         FailureCause.RATE_LIMITED: "wait, then run the command again",
-        FailureCause.SERVER_ERROR: "the vendor has a problem: run the command again later",
-        FailureCause.NETWORK_DOWN: "check the network and its proxy settings, then run the command again",
+        FailureCause.SERVER_ERROR: "the vendor's API has a problem: run the command again later",
+        FailureCause.NETWORK_DOWN: "check the network and proxy settings, then run the command again",
         FailureCause.WALL_CLOCK: f"raise limits.wall_secs.{role} {limit}",
         FailureCause.IDLE: f"raise limits.idle_secs.{role} {limit}",
         FailureCause.TOO_MUCH_OUTPUT: f"raise limits.output_mb {limit}",
-        FailureCause.GARBAGE: f"{said}; another version of it may speak another dialect",
-        FailureCause.DID_NOTHING: f"{said}; run the command again, or put another agent in its role",
-        FailureCause.CHANGED_FILES: "if that was you, run the command again; if not: a judge needs no rights to write",
-        FailureCause.TOOLS_MISSING: "agentd doctor says why; then run the command again",
-    }.get(cause, f"{said}; run the command again to go on")
+        FailureCause.GARBAGE: f"{transcript}; this version may use an unsupported output format",
+        FailureCause.DID_NOTHING: f"{transcript}; run the command again, or assign another agent to the role",
+        FailureCause.CHANGED_FILES: "if that was you, run the command again; if not, give the judge no write access",
+        FailureCause.TOOLS_MISSING: "run agentd doctor to see why, then run the command again",
+    }.get(cause, f"{transcript}; run the command again to resume")
 
 
 _STATUS = {
@@ -60,22 +60,22 @@ _STATUS = {
 
 
 def cause_of_status(status: int) -> FailureCause | None:
-    """An HTTP status of a vendor's API."""
+    """Return the cause for an HTTP status of a vendor's API."""
     return FailureCause.SERVER_ERROR if 500 <= status <= 599 else _STATUS.get(status)
 
 
-def _code(numbers: str) -> str:
-    """An HTTP status said as one: a bare number may count anything."""
+def _status_pattern(numbers: str) -> str:
+    """Return a pattern for an HTTP status named as such: a bare number could be anything."""
     return (
         rf"(?:\b(?:status|code|http(?:/[\d.]+)?|error|failed with)\b[\"']?(?: code)?\s?[:=(]?\s?(?:{numbers})\b"
         rf"|^(?:{numbers}) [A-Z{{])"
     )
 
 
-_KEY = r"\b(?:api.?key|(?:access|auth\w*|oauth|bearer|refresh) token|credentials?)\b"  # a lone token may be of a parser
+_KEY = r"\b(?:api.?key|(?:access|auth\w*|oauth|bearer|refresh) token|credentials?)\b"  # "token" alone is ambiguous
 
-# The first that fits counts. Only for what a program says about its own failure, never for an agent's prose.
-_WORDS = (
+# The first match counts. Only for error messages of programs, never for an agent's prose.
+_PATTERNS = (
     (FailureCause.NOT_LOGGED_IN, r"\bnot logged in|please (?:re-?)?(?:log|sign) ?in|(?:login|sign-?in) required"),
     (
         FailureCause.NOT_LOGGED_IN,
@@ -97,11 +97,11 @@ _WORDS = (
         FailureCause.RATE_LIMITED,
         r"\b(?:usage|hour|hourly|daily|weekly|session|request) limit (?:reached|exceeded)|hit your .{0,20}limit",
     ),
-    (FailureCause.RATE_LIMITED, _code("429")),
+    (FailureCause.RATE_LIMITED, _status_pattern("429")),
     (FailureCause.KEY_REFUSED, r"(?:invalid|incorrect|expired|revoked|wrong)\b.{0,20}\b" + _KEY),
     (FailureCause.KEY_REFUSED, _KEY + r".{0,20}\b(?:not valid|invalid|expired|revoked|incorrect)"),
     (FailureCause.KEY_REFUSED, r"\bunauthenticated\b|authentication_error|permission_(?:error|denied)"),
-    (FailureCause.KEY_REFUSED, _code("401|402|403")),
+    (FailureCause.KEY_REFUSED, _status_pattern("401|402|403")),
     (FailureCause.MODEL_UNKNOWN, r"\bmodels?\b.{0,80}\b(?:not found|does not exist|not supported|not available)"),
     (FailureCause.MODEL_UNKNOWN, r"\b(?:unknown|no such|invalid) model\b"),
     (FailureCause.SESSION_LOST, r"no (?:conversation|rollout|session) found|\bsession (?:id )?.{0,60}not found"),
@@ -121,7 +121,7 @@ _WORDS = (
         FailureCause.SERVER_ERROR,
         r"internal server error|\boverloaded(?:_error)?\b|service (?:is )?(?:currently )?unavailable",
     ),
-    (FailureCause.SERVER_ERROR, r"bad gateway|gateway time-?out|" + _code("5(?:00|02|03|04|29)")),
+    (FailureCause.SERVER_ERROR, r"bad gateway|gateway time-?out|" + _status_pattern("5(?:00|02|03|04|29)")),
 )
 
 _AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?)"
@@ -135,18 +135,19 @@ _WAIT = (
     r"\b(?:(?:retry|retrying|try again|resets?|available)(?: again)?(?: in| after)|wait(?: for)?|retry_?delay)"
     rf"[\"':=\s]{{1,6}}{_SPAN}"
 )
-# A header has no unit: "Retry-After: 30", "retry-after-ms: 1500", "retry_delay_ms": 542
+# Headers without a unit: "Retry-After: 30", "retry-after-ms: 1500", "retry_delay_ms": 542
 _HEADER = r"\bretry[-_](?:after|delay)(?:[-_](ms|secs?|seconds))?[\"']?\s?[:=]\s?[\"']?(\d{1,9}(?:\.\d{1,9})?)\b"
 _SECONDS = (86400, 3600, 60, 60, 1, 0.001)
 
 
 def cause_of_text(text: str) -> FailureCause | None:
-    # `re` keeps what it compiled: only a failure pays for these, not every start of a program that knows the causes.
-    return next((cause for cause, words in _WORDS if re.search(words, text, re.IGNORECASE | re.MULTILINE)), None)
+    # compiled on first use and cached by `re`, so that importing this module stays fast
+    flags = re.IGNORECASE | re.MULTILINE
+    return next((cause for cause, pattern in _PATTERNS if re.search(pattern, text, flags)), None)
 
 
 def requested_wait(text: str) -> float | None:
-    """The seconds a rate limit asks to wait, where its words say so."""
+    """Return the seconds a rate limit asks to wait, if the text says so."""
     if header := re.search(_HEADER, text, re.IGNORECASE):
         return float(header[2]) * (0.001 if header[1] and header[1].lower() == "ms" else 1)
     for match in re.finditer(_WAIT, text, re.IGNORECASE):

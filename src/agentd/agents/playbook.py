@@ -1,4 +1,4 @@
-"""A playbook: what a scripted agent does, by step, round and attempt. Text -> data, strictly (pure).
+"""A playbook: what a scripted agent does, by step, round and attempt. Parsed strictly (pure).
 
     steps:
       proposal-gen:            # any round, any attempt
@@ -11,8 +11,8 @@
       tasks-review#2: [...]    # the second of its kind in a round
       spec-gen-*: [...]        # a pattern; a full name wins over it
 
-The most specific entry plays. Actions: say, call (with, refused), write (text), edit (old, new), delete, usage, wait,
-expect (a text the prompt must have), fault (wait, code, message), which is the last one.
+The most specific entry is played. Actions: say, call (with, refused), write (text), edit (old, new), delete, usage,
+wait, expect (a text the prompt must contain), fault (wait, code, message), which must come last.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from agentd.domain import SPEC_STEPS, STEPS, SetupError, is_step
 
 
 class InvalidPlaybook(SetupError):
-    hint = "mend the playbook, then run the command again"
+    hint = "fix the playbook, then run the command again"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SayAction:
 
 @dataclass(frozen=True)
 class ToolAction:
-    """Of a tool of the MCP server; `refused`: that it says no is what is expected."""
+    """A call to a tool of the MCP server; `refused`: the call is expected to fail."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -66,7 +66,7 @@ class DeleteAction:
 
 @dataclass(frozen=True)
 class SpendAction:
-    """Tokens used since the last one; a cost only where the playbook gives one."""
+    """Tokens used since the last one; a cost only if the playbook gives one."""
 
     tokens_in: int
     tokens_out: int
@@ -87,7 +87,7 @@ class ExpectAction:
 
 @dataclass(frozen=True)
 class FaultAction:
-    """How the run fails: a word of `TOLD`, told in a final event, or of `SUDDEN`, without one."""
+    """How the run fails: one of `REPORTED`, with a final event, or of `SUDDEN`, without one."""
 
     kind: str
     wait: float | None
@@ -107,7 +107,7 @@ Action = (
     | FaultAction
 )
 
-TOLD = {
+REPORTED = {
     FailureCause.RATE_LIMITED: "429 Too Many Requests",
     FailureCause.SERVER_ERROR: "503 Service Unavailable",
     FailureCause.NETWORK_DOWN: "connect ECONNREFUSED",
@@ -120,7 +120,7 @@ SUDDEN = ("crash", "die", "hang", "garbage", "silent-end")
 
 
 class PlaybookTurn(NamedTuple):
-    """Which call is played."""
+    """The call to play."""
 
     step: str
     round: int
@@ -134,7 +134,7 @@ class PlaybookTurn(NamedTuple):
 
 @dataclass(frozen=True)
 class PlaybookEntry:
-    """None stands for any."""
+    """None matches any value."""
 
     name: str  # of a step, or a pattern with `*`
     number: int | None
@@ -142,13 +142,13 @@ class PlaybookEntry:
     attempt: int | None
     actions: tuple[Action, ...]
 
-    def fits(self, turn: PlaybookTurn) -> bool:
-        here = ((self.number, turn.number), (self.round, turn.round), (self.attempt, turn.attempt))
-        return all(mine in (None, given) for mine, given in here) and fnmatchcase(turn.step, self.name)
+    def matches(self, turn: PlaybookTurn) -> bool:
+        pairs = ((self.number, turn.number), (self.round, turn.round), (self.attempt, turn.attempt))
+        return all(expected in (None, actual) for expected, actual in pairs) and fnmatchcase(turn.step, self.name)
 
     @property
     def weight(self) -> tuple[bool, int, int, bool, bool]:
-        """The heaviest that fits is the most specific."""
+        """The sort key: the most specific entry has the highest."""
         given = [part is not None for part in (self.round, self.number, self.attempt)]
         return "*" not in self.name, len(self.name.replace("*", "")), sum(given), given[0], given[1]
 
@@ -159,25 +159,25 @@ class Playbook:
     entries: tuple[PlaybookEntry, ...]
 
     def find(self, turn: PlaybookTurn) -> tuple[Action, ...]:
-        fitting = [entry for entry in self.entries if entry.fits(turn)]
-        if not fitting:
-            raise InvalidPlaybook(f"the playbook has nothing for {turn} ({self.file})")
-        return max(fitting, key=lambda entry: entry.weight).actions
+        matches = [entry for entry in self.entries if entry.matches(turn)]
+        if not matches:
+            raise InvalidPlaybook(f"the playbook has no entry for {turn} ({self.file})")
+        return max(matches, key=lambda entry: entry.weight).actions
 
 
 def parse_playbook(text: str, file: str) -> Playbook:
     data = _load(text, file)
     if not isinstance(data, dict):
         raise InvalidPlaybook(f"{file}: a playbook starts with `steps:`")
-    _known(data, ("steps",), file, "key")
+    _check_keys(data, ("steps",), file, "key")
     steps = data.get("steps")
     if not isinstance(steps, dict):
-        raise InvalidPlaybook(f"{file}: `steps` must name the steps and what is done in each")
-    return Playbook(file, tuple(_entry(key, actions, file) for key, actions in steps.items()))
+        raise InvalidPlaybook(f"{file}: `steps` must map each step to its actions")
+    return Playbook(file, tuple(_parse_entry(key, actions, file) for key, actions in steps.items()))
 
 
 def _load(text: str, file: str) -> Any:
-    """JSON is YAML, too, and quicker to read: the player starts for every call."""
+    """Parse as JSON if possible: it is valid YAML, and faster to read for a player that starts for every call."""
     if text.startswith("{"):
         with contextlib.suppress(ValueError):
             return json.loads(text)
@@ -192,21 +192,21 @@ def _load(text: str, file: str) -> Any:
 _KEY = re.compile(r"(?P<name>[a-z0-9*-]+)(?:#(?P<number>[^/]*))?(?:/(?P<round>[^/]*))?(?:/(?P<attempt>[^/]*))?")
 
 
-def _entry(key: Any, actions: Any, file: str) -> PlaybookEntry:
+def _parse_entry(key: Any, actions: Any, file: str) -> PlaybookEntry:
     where = f"{file}: step {key}"
     match = _KEY.fullmatch(key) if isinstance(key, str) else None
     if not match:
-        raise InvalidPlaybook(f"{where}: a step is written name, name/round or name/round/attempt")
+        raise InvalidPlaybook(f"{where}: write a step as name, name/round or name/round/attempt")
     name = match["name"]
     if "*" not in name and not is_step(name):
-        raise InvalidPlaybook(f"{where}: there is no step {name}{_like(name, (*STEPS, *SPEC_STEPS))}")
+        raise InvalidPlaybook(f"{where}: there is no step {name}{_suggest(name, (*STEPS, *SPEC_STEPS))}")
     if not isinstance(actions, list):
-        raise InvalidPlaybook(f"{where}: what is done must be a list of actions")
+        raise InvalidPlaybook(f"{where}: the actions must be a list")
     numbers = {part: _number(match[part], part, where) for part in ("number", "round", "attempt")}
-    made = tuple(_action(action, f"{where}, action {place}") for place, action in enumerate(actions, 1))
-    if any(isinstance(action, FaultAction) for action in made[:-1]):
+    parsed = tuple(_parse_action(action, f"{where}, action {number}") for number, action in enumerate(actions, 1))
+    if any(isinstance(action, FaultAction) for action in parsed[:-1]):
         raise InvalidPlaybook(f"{where}: a fault ends the run, so it must be the last action")
-    return PlaybookEntry(name=name, actions=made, **numbers)
+    return PlaybookEntry(name=name, actions=parsed, **numbers)
 
 
 def _number(text: str | None, part: str, where: str) -> int | None:
@@ -218,7 +218,7 @@ def _number(text: str | None, part: str, where: str) -> int | None:
 
 
 class _ActionReader:
-    """The keys of one action, taken out one by one in the type they must have."""
+    """Reads the keys of one action with type checks."""
 
     def __init__(self, data: Mapping[str, Any], where: str) -> None:
         self._data = data
@@ -230,20 +230,20 @@ class _ActionReader:
     def path(self, key: str) -> str:
         path = self.text(key)
         if not path or os.path.isabs(path) or ".." in path.split("/"):
-            raise InvalidPlaybook(f"{self.where}: {key} must be a path within the working folder")
+            raise InvalidPlaybook(f"{self.where}: {key} must be a path inside the working directory")
         return path
 
     def flag(self, key: str) -> bool:
         return bool(self._checked(key, lambda value: isinstance(value, bool), "true or false", False))
 
     def count(self, key: str, default: int | None = None, most: int = 10**12) -> int:
-        words = f"a whole number from 0 to {most}"
-        return int(self._checked(key, lambda value: type(value) is int and 0 <= value <= most, words, default))
+        expected = f"a whole number from 0 to {most}"
+        return int(self._checked(key, lambda value: type(value) is int and 0 <= value <= most, expected, default))
 
     def amount(self, key: str) -> float | None:
         if key not in self._data:
             return None
-        return float(self._checked(key, _is_amount, "a number, not below 0", None))
+        return float(self._checked(key, _is_amount, "a number, at least 0", None))
 
     def mapping(self, key: str) -> "_ActionReader":
         return _ActionReader(self.plain(key), f"{self.where}: {key}")
@@ -252,22 +252,22 @@ class _ActionReader:
         return dict(self._checked(key, lambda value: isinstance(value, dict), "a mapping", {}))
 
     def only(self, *keys: str) -> None:
-        _known(self._data, keys, self.where, "key")
+        _check_keys(self._data, keys, self.where, "key")
 
-    def _checked(self, key: str, fits: Callable[[Any], bool], words: str, default: Any) -> Any:
+    def _checked(self, key: str, is_valid: Callable[[Any], bool], expected: str, default: Any) -> Any:
         if key not in self._data and default is not None:
             return default
         value = self._data.get(key)
-        if not fits(value):
-            raise InvalidPlaybook(f"{self.where}: {key} must be {words}")
+        if not is_valid(value):
+            raise InvalidPlaybook(f"{self.where}: {key} must be {expected}")
         return value
 
 
 def _is_amount(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < 1e15  # false for what is no number, too
+    return type(value) in (int, float) and 0 <= value < 1e15  # also false for NaN
 
 
-# By the word that names the action, its further keys and how it is read.
+# By name of the action: its other keys, and how it is parsed.
 _ACTIONS: dict[str, tuple[tuple[str, ...], Callable[[_ActionReader], Action]]] = {
     "say": ((), lambda parts: SayAction(parts.text("say"))),
     "call": (
@@ -284,16 +284,16 @@ _ACTIONS: dict[str, tuple[tuple[str, ...], Callable[[_ActionReader], Action]]] =
 }
 
 
-def _action(data: Any, where: str) -> Action:
+def _parse_action(data: Any, where: str) -> Action:
     if not isinstance(data, dict) or not data:
-        raise InvalidPlaybook(f"{where}: an action is written as `say: text`, `call: tool` and so on")
-    # `wait` is an action of its own only where no other word names one.
+        raise InvalidPlaybook(f"{where}: write an action as `say: text`, `call: tool` and so on")
+    # `wait` can also be a key of another action
     name = next((key for key in data if key in _ACTIONS and key != "wait"), next(iter(data)))
     if name not in _ACTIONS:
-        raise InvalidPlaybook(f"{where}: unknown action {name}{_like(name, _ACTIONS)}")
-    further, make = _ACTIONS[name]
+        raise InvalidPlaybook(f"{where}: unknown action {name}{_suggest(name, _ACTIONS)}")
+    other_keys, make = _ACTIONS[name]
     parts = _ActionReader(data, where)
-    parts.only(name, *further)
+    parts.only(name, *other_keys)
     return make(parts)
 
 
@@ -307,21 +307,21 @@ def _spend(parts: _ActionReader) -> SpendAction:
 
 def _fault(parts: _ActionReader) -> FaultAction:
     kind = parts.text("fault")
-    known = (*TOLD, *SUDDEN)
+    known = (*REPORTED, *SUDDEN)
     if kind not in known:
-        raise InvalidPlaybook(f"{parts.where}: unknown fault {kind}{_like(kind, known)}")
+        raise InvalidPlaybook(f"{parts.where}: unknown fault {kind}{_suggest(kind, known)}")
     return FaultAction(kind, parts.amount("wait"), parts.count("code", 1, most=255), parts.text("message", ""))
 
 
-def _known(data: Iterable[Any], known: Iterable[str], where: str, what: str) -> None:
+def _check_keys(data: Iterable[Any], known: Iterable[str], where: str, what: str) -> None:
     known = tuple(known)
     for key in data:
         if key not in known:
-            raise InvalidPlaybook(f"{where}: unknown {what} {key}{_like(key, known)}")
+            raise InvalidPlaybook(f"{where}: unknown {what} {key}{_suggest(key, known)}")
 
 
-def _like(word: Any, known: Iterable[str]) -> str:
+def _suggest(word: Any, known: Iterable[str]) -> str:
     from agentd.project import nearest_word
 
-    found = nearest_word(str(word), known)
-    return f"; did you mean {found}?" if found else f"; there is {', '.join(known)}"
+    similar = nearest_word(str(word), known)
+    return f"; did you mean {similar}?" if similar else f"; known: {', '.join(known)}"

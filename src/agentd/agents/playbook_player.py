@@ -1,7 +1,7 @@
-"""The scripted agent's own process: plays a playbook's entry and speaks JSON lines on stdout.
+"""The scripted agent's process: plays an entry of a playbook and writes JSON lines to stdout.
 
-Started as `python -P -m agentd.agents.player '{"playbook": …, "step": …}'` with the prompt on stdin. Tools are called
-through the real MCP server, started once and only when a call is played. It imports little, to start quickly.
+Started as `python -P -m agentd.agents.playbook_player '{"playbook": …, "step": …}'` with the prompt on stdin. Tools are
+called through the real MCP server, started when the first call is played. It imports little, to start quickly.
 """
 
 import json
@@ -29,25 +29,25 @@ from agentd.agents.playbook import (
 from agentd.domain import AgentdError
 
 _PROTOCOL = "2025-06-18"
-_PATIENCE = 60.0  # seconds, for a busy machine; a server whose stdin is closed ends at once
+_CLOSE_SECS = 60.0  # generous, for a busy machine; a server ends when its stdin is closed
 _GARBAGE = b"Segmentation fault (not really)\n{half a line\n\xff\xfe\x00\n[1, 2]\nnull\n"
 
 
 class PlaybookMismatch(AgentdError):
-    """The run went otherwise than the playbook expects."""
+    """The run differs from what the playbook expects."""
 
 
 def main(arguments: list[str]) -> int:
     call = json.loads(arguments[0])
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
     if session := call["resume"] or call["session"]:
-        _tell("session", id=session)
+        _emit("session", id=session)
     player = PlaybookPlayer(tuple(call["server"]), prompt)
     try:
         turn = PlaybookTurn(call["step"], call["round"], call["number"], call["attempt"])
         code = player.play(_read(call["playbook"]).find(turn))
     except AgentdError as error:
-        _tell("end", cause=FailureCause.CRASHED, message=error.message, wait=None)
+        _emit("end", cause=FailureCause.CRASHED, message=error.message, wait=None)
         code = 1
     finally:
         player.close()
@@ -64,7 +64,7 @@ def _read(path: str) -> playbook.Playbook:
 
 
 class PlaybookPlayer:
-    """Does one action after the other in the working folder."""
+    """Plays actions in the working directory."""
 
     def __init__(self, argv: tuple[str, ...], prompt: str) -> None:
         self._argv = argv
@@ -73,25 +73,25 @@ class PlaybookPlayer:
         self._parts = 0
 
     def play(self, actions: Iterable[playbook.Action]) -> int:
-        """The exit code. Without a fault it ends well, and says so."""
+        """Play the actions and return the exit code."""
         for action in actions:
             match action:
                 case SayAction(text):
-                    _tell("text", text=text)
+                    _emit("text", text=text)
                 case ToolAction():
                     self._call(action)
                 case WriteAction() | EditAction() | DeleteAction():
-                    _tell("tool", text=_touch(action), ok=True)
+                    _emit("tool", text=_change_file(action), ok=True)
                 case SpendAction():
                     self._spend(action)
                 case WaitAction(seconds):
                     time.sleep(seconds)
                 case ExpectAction(text):
                     if text not in self._prompt:
-                        raise PlaybookMismatch(f"the prompt does not have the expected text: {text}")
+                        raise PlaybookMismatch(f"the prompt does not contain the expected text: {text}")
                 case FaultAction():
                     return _fail(action)
-        _tell("end", cause=None, message="", wait=None)
+        _emit("end", cause=None, message="", wait=None)
         return 0
 
     def close(self) -> None:
@@ -102,36 +102,36 @@ class PlaybookPlayer:
         if self._server is None:
             self._server = McpClient(self._argv)
             self._server.greet()
-        _tell("tool", text=call.tool, ok=None)
+        _emit("tool", text=call.tool, ok=None)
         refused, answer = self._server.call(call.tool, dict(call.arguments))
         first = answer.strip().partition("\n")[0]
-        _tell("tool", text=f"{call.tool}: {first}" if refused else call.tool, ok=not refused)
+        _emit("tool", text=f"{call.tool}: {first}" if refused else call.tool, ok=not refused)
         if refused and not call.refused:
             raise PlaybookMismatch(f"{call.tool} was refused: {first}")
         if call.refused and not refused:
-            raise PlaybookMismatch(f"{call.tool} was to be refused, but the server took it: {first}")
+            raise PlaybookMismatch(f"{call.tool} should have been refused, but the server accepted it: {first}")
 
     def _spend(self, spend: SpendAction) -> None:
         self._parts += 1
         tokens = {"in": spend.tokens_in, "out": spend.tokens_out, "cached": spend.tokens_cached}
-        _tell("usage", part=str(self._parts), cost=spend.cost, model=spend.model, **tokens)
+        _emit("usage", part=str(self._parts), cost=spend.cost, model=spend.model, **tokens)
 
 
-def _touch(action: WriteAction | EditAction | DeleteAction) -> str:
-    """Change a file of the working folder, and say what was done."""
+def _change_file(action: WriteAction | EditAction | DeleteAction) -> str:
+    """Change a file in the working directory and describe what was done."""
     path = action.path
     try:
         match action:
             case WriteAction(text=text):
                 os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-                _put(path, text)
+                _write_text(path, text)
                 return f"write {path}"
             case EditAction(old=old, new=new):
                 with open(path, encoding="utf-8", newline="") as file:
                     text = file.read()
                 if (count := text.count(old)) != 1:
-                    raise PlaybookMismatch(f"edit {path}: the old text stands there {count} times, not once")
-                _put(path, text.replace(old, new))
+                    raise PlaybookMismatch(f"edit {path}: the old text occurs {count} times, not once")
+                _write_text(path, text.replace(old, new))
                 return f"edit {path}"
             case DeleteAction():
                 os.unlink(path)
@@ -140,7 +140,7 @@ def _touch(action: WriteAction | EditAction | DeleteAction) -> str:
         raise PlaybookMismatch(f"{type(action).__name__.removesuffix('Action').lower()} {path}: {error}") from error
 
 
-def _put(path: str, text: str) -> None:
+def _write_text(path: str, text: str) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(text)
 
@@ -161,7 +161,7 @@ def _fail(fault: FaultAction) -> int:
         case "silent-end":
             return 0
     cause = FailureCause(fault.kind)
-    _tell("end", cause=cause, message=fault.message or playbook.TOLD[cause], wait=fault.wait)
+    _emit("end", cause=cause, message=fault.message or playbook.REPORTED[cause], wait=fault.wait)
     return 1
 
 
@@ -171,29 +171,29 @@ def _hang() -> NoReturn:
 
 
 class McpClient:
-    """The MCP server of this call as a child, spoken to in JSON-RPC lines."""
+    """A client for the MCP server of this call, run as a child process."""
 
     def __init__(self, argv: tuple[str, ...]) -> None:
-        import subprocess  # late: most calls play without a server
+        import subprocess  # late: most entries need no server
 
         try:
             self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         except OSError as error:
-            raise PlaybookMismatch(f"the MCP server does not start: {error}") from error
+            raise PlaybookMismatch(f"the MCP server could not be started: {error}") from error
         self._number = 0
 
     def greet(self) -> None:
         about = {"name": "agentd-player", "version": "1"}
         answer = self._request("initialize", {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": about})
         if "error" in answer:
-            raise PlaybookMismatch(f"the MCP server refused to start: {_words(answer)}")
+            raise PlaybookMismatch(f"the MCP server refused to start: {_error_message(answer)}")
         self._send({"method": "notifications/initialized"})
 
     def call(self, tool: str, arguments: dict[str, Any]) -> tuple[bool, str]:
-        """Whether it was refused, and what the server said."""
+        """Return whether the call was refused, and the server's answer."""
         answer = self._request("tools/call", {"name": tool, "arguments": arguments})
         if "error" in answer:
-            return True, _words(answer)
+            return True, _error_message(answer)
         result = answer["result"]
         texts = [part.get("text", "") for part in result.get("content", [])]
         return bool(result.get("isError")), "\n".join(texts)
@@ -201,15 +201,15 @@ class McpClient:
     def tools(self) -> list[str]:
         answer = self._request("tools/list", {})
         if "error" in answer:
-            raise PlaybookMismatch(f"the MCP server does not tell its tools: {_words(answer)}")
+            raise PlaybookMismatch(f"the MCP server could not list its tools: {_error_message(answer)}")
         return [tool["name"] for tool in answer["result"]["tools"]]
 
     def close(self) -> None:
-        """Closing its stdin is the proper end; a server that does not take it is killed."""
+        """Close the server's stdin, which ends it; if it does not, kill it."""
         import subprocess  # late: see above
 
         try:
-            self._process.communicate(timeout=_PATIENCE)
+            self._process.communicate(timeout=_CLOSE_SECS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()
@@ -222,7 +222,7 @@ class McpClient:
             try:
                 message = json.loads(line)
             except ValueError:
-                raise PlaybookMismatch(f"the MCP server wrote what is no JSON: {line[:200]!r}") from None
+                raise PlaybookMismatch(f"the MCP server wrote invalid JSON: {line[:200]!r}") from None
             if message.get("id") == self._number and "method" not in message:
                 return dict(message)
         raise self._ended()
@@ -239,11 +239,11 @@ class McpClient:
         return PlaybookMismatch(f"the MCP server ended with exit code {self._process.wait()}")
 
 
-def _words(answer: dict[str, Any]) -> str:
+def _error_message(answer: dict[str, Any]) -> str:
     return str(answer["error"].get("message", "error"))
 
 
-def _tell(kind: str, **data: Any) -> None:
+def _emit(kind: str, **data: Any) -> None:
     sys.stdout.buffer.write(json.dumps({"type": kind, **data}).encode() + b"\n")
     sys.stdout.buffer.flush()
 

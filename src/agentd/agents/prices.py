@@ -1,6 +1,6 @@
-"""What a call cost: the agent's own figure, else [prices] of the config, else the built-in table, else unknown.
+"""The cost of a call: the agent's own figure, else [prices] in the config, else the built-in table, else unknown.
 
-An unknown cost is None, never 0. The table comes with the package and is never fetched anew.
+An unknown cost is None, never 0. The table comes with the package and is not updated online.
 """
 
 from collections.abc import Mapping
@@ -11,39 +11,39 @@ from functools import cache
 from agentd.agents.protocol import TokenUsage
 from agentd.project import PriceSettings
 
-_MOST_TOKENS = 10**12
-_MOST_USD = 10**9
-_SAMPLE = 1000  # tokens; far below the size from which a vendor charges one request by a higher tier
-_DIGITS = Decimal("0.000001")  # as STATE.yaml keeps it
+_MAX_TOKENS = 10**12
+_MAX_USD = 10**9
+_SAMPLE = 1000  # tokens; far below the size where a higher price tier applies
+_DIGITS = Decimal("0.000001")  # as in STATE.yaml
 
 
 def sanitize_usage(usage: TokenUsage) -> TokenUsage:
-    """No count below zero or beyond belief, no more cached than there was; such a cost is no figure at all."""
+    """Clamp counts to plausible values, and drop an implausible cost."""
     tokens_in = _count(usage.tokens_in)
-    believed = usage.cost is not None and 0 <= usage.cost < _MOST_USD  # false for what is no number, too
+    is_plausible = usage.cost is not None and 0 <= usage.cost < _MAX_USD  # also false for NaN
     return replace(
         usage,
         tokens_in=tokens_in,
         tokens_out=_count(usage.tokens_out),
         tokens_cached=min(_count(usage.tokens_cached), tokens_in),
-        cost=usage.cost if believed else None,
+        cost=usage.cost if is_plausible else None,
     )
 
 
 def usage_cost(usage: TokenUsage, model: str | None, prices: Mapping[str, PriceSettings]) -> float | None:
-    """In USD, to six digits. `model` is the one asked for; the one that the usage names goes before it.
+    """Return the cost in USD, to six digits. The model named in the usage wins over the requested `model`.
 
-    A price without `cached` says that input from the cache costs as much as any other.
+    A price without `cached` means that cached input costs as much as other input.
     """
     usage = sanitize_usage(usage)
     if usage.cost is not None:
         return round(usage.cost, 6)
     price = _price(usage.model, model, prices)
-    return None if price is None else _times(usage, price)
+    return None if price is None else _apply_price(usage, price)
 
 
 def has_known_price(model: str | None, prices: Mapping[str, PriceSettings]) -> bool:
-    """For the question before a call: will tokens alone tell what it cost?"""
+    """Return whether the cost of a call can be computed from its tokens."""
     return _price(None, model, prices) is not None
 
 
@@ -53,21 +53,21 @@ def _price(used: str | None, asked: str | None, prices: Mapping[str, PriceSettin
     return own or next((price for name in names if (price := _from_table(name))), None)
 
 
-def _times(usage: TokenUsage, price: PriceSettings) -> float:
+def _apply_price(usage: TokenUsage, price: PriceSettings) -> float:
     cached = price.input if price.cached is None else price.cached
     per_million = (
         (usage.tokens_in - usage.tokens_cached) * _exact(price.input)
         + usage.tokens_cached * _exact(cached)
         + usage.tokens_out * _exact(price.output)
     )
-    return float(min(per_million / 1_000_000, Decimal(_MOST_USD)).quantize(_DIGITS))
+    return float(min(per_million / 1_000_000, Decimal(_MAX_USD)).quantize(_DIGITS))
 
 
 @cache
 def _from_table(model: str) -> PriceSettings | None:
-    """A call is many requests, so the tiers for one long request must not see their sum: the basic price is taken.
+    """Return the base price per million tokens: a call is many requests, so tiers for long requests do not apply.
 
-    What is free by the table is priced by something else than tokens, or by nobody: unknown.
+    Models that the table lists as free are not priced by tokens, so their price is unknown.
     """
     from genai_prices import Usage as Tokens  # late: 0.4 s
     from genai_prices import calc_price
@@ -87,7 +87,7 @@ def _from_table(model: str) -> PriceSettings | None:
 
 
 def _count(tokens: int) -> int:
-    return max(0, min(tokens, _MOST_TOKENS))
+    return max(0, min(tokens, _MAX_TOKENS))
 
 
 def _exact(price: float) -> Decimal:

@@ -1,8 +1,8 @@
-"""Run a program and let nothing of it outlive the call. The only place that starts agents.
+"""Run a program so that nothing it starts outlives the call. The only place that starts agents.
 
-One loop in the caller's thread feeds the program, hears it line by line, and watches its clocks. The program itself
-runs under a small process of ours (`reaper.py`), which ends whatever is left of it even if agentd is killed. Should the
-agent kill or stop that one, we do its work: a variable that all its processes inherit shows us which they are.
+One loop in the caller's thread writes to the program, reads its output line by line, and enforces its limits. The
+program runs under a small helper process (`reaper.py`), which ends everything the program started, even if agentd is
+killed. If the agent kills or stops the helper, agentd does its work: an inherited variable identifies the processes.
 """
 
 import contextlib
@@ -24,14 +24,14 @@ from typing import IO
 from agentd.agents import reaper
 from agentd.agents.streams import CHUNK, InputFeed, LineListener, LineSplitter
 
-_PATIENCE = 10.0  # seconds beyond the grace for everything to be gone; KILL takes milliseconds
-_LONGEST_PAUSE = 3600.0
-_KILLING = 5.0  # seconds for a family to die of KILL
-_VARIABLE = "AGENTD_CALL"  # of a random value, inherited by all that the agent starts
+_CLEANUP_SECS = 10.0  # after the grace period, for all processes to end; KILL takes milliseconds
+_MAX_PAUSE = 3600.0
+_KILL_SECS = 5.0  # for all processes to end after KILL
+_VARIABLE = "AGENTD_CALL"  # has a random value, inherited by all processes the agent starts
 
 
 class ProcessEnding(StrEnum):
-    """How a run came to its end: by itself, or by the bound it reached."""
+    """How a run ended: on its own, or by the limit it reached."""
 
     EXITED = "exited"
     WALL = "wall"
@@ -42,17 +42,17 @@ class ProcessEnding(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class ProcessLimits:
     wall_secs: float
-    idle_secs: float  # without a byte of output
+    idle_secs: float  # without any output
     output_bytes: int  # of both streams together
-    line_bytes: int = 8 * 1024 * 1024  # what is kept of one line
+    line_bytes: int = 8 * 1024 * 1024  # kept of one line
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessOutcome:
-    """`exit_code` is negative for a signal, None if nobody knows.
+    """`exit_code` is negative for a signal, None if unknown.
 
-    `is_gone` False: something of it could not be ended, such as another user's process. The reaper keeps trying, and
-    keeps the lock.
+    `is_gone` is False if a process could not be ended, such as another user's. The reaper keeps trying and holds the
+    lock.
     """
 
     ending: ProcessEnding
@@ -62,7 +62,7 @@ class ProcessOutcome:
 
 
 class CannotStart(Exception):
-    """The program could not be executed, and why; `is_missing`: there is no such program."""
+    """The program could not be started; `is_missing`: it does not exist."""
 
     def __init__(self, message: str, is_missing: bool = False) -> None:
         super().__init__(message)
@@ -76,18 +76,18 @@ def run_process(
     cwd: Path,
     stdin: bytes,
     bounds: ProcessLimits,
-    hear: LineListener,
+    on_line: LineListener,
     lock: int | None = None,
     mark: Path | None = None,
 ) -> ProcessOutcome:
-    """Until the program and everything it has started are gone. An error of `hear` or Ctrl-C ends them first.
+    """Run until the program and everything it started have ended. An error in `on_line` or Ctrl-C ends them first.
 
-    `hear` gets each line without its end, and how many bytes of it were left out. The reaper holds `lock`, and makes
-    the file `mark`, when all is over.
+    `on_line` gets each line without its end, and how many bytes were cut off. The reaper holds `lock` until all
+    processes have ended, then creates the file `mark`.
     """
     call = os.urandom(16).hex()
-    order = _order(argv, {**env, _VARIABLE: call}, cwd, mark)
-    run = _ProcessRun(order.packed(), f"{_VARIABLE}={call}".encode(), stdin, bounds, hear, lock)
+    order = _build_order(argv, {**env, _VARIABLE: call}, cwd, mark)
+    run = _ProcessRun(order.packed(), f"{_VARIABLE}={call}".encode(), stdin, bounds, on_line, lock)
     try:
         run.follow()
     except BaseException:
@@ -101,9 +101,9 @@ def run_process(
 
 
 def find_program(name: str, path: str, cwd: Path | None = None) -> str | None:
-    """Where a program is: a name with a slash seen from `cwd`, any other in the absolute folders of `path`.
+    """Find a program: a name with a slash relative to `cwd`, any other in the absolute folders of `path`.
 
-    A relative folder in it could be one that a repository has planted, so it does not count.
+    Relative folders in `path` are ignored, as a repository could have planted the program there.
     """
     if "/" in name:
         places = [os.path.join(cwd or "", name)]
@@ -112,12 +112,12 @@ def find_program(name: str, path: str, cwd: Path | None = None) -> str | None:
     return next((place for place in places if os.path.isfile(place) and os.access(place, os.X_OK)), None)
 
 
-def _order(argv: Sequence[str], env: Mapping[str, str], cwd: Path, mark: Path | None) -> reaper.ReaperOrder:
+def _build_order(argv: Sequence[str], env: Mapping[str, str], cwd: Path, mark: Path | None) -> reaper.ReaperOrder:
     name = argv[0]
     folder = os.path.abspath(cwd)
     program = os.path.join(folder, name) if "/" in name else find_program(name, env.get("PATH", ""))
     if program is None:
-        raise CannotStart(f"{name} is not in a folder of PATH", is_missing=True)
+        raise CannotStart(f"{name} is not on PATH", is_missing=True)
     order = reaper.ReaperOrder(
         os.fsencode(program),
         os.fsencode(folder),
@@ -126,43 +126,49 @@ def _order(argv: Sequence[str], env: Mapping[str, str], cwd: Path, mark: Path | 
         {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
     )
     if any(b"\0" in word for word in (*order.argv, *order.env, *order.env.values(), order.cwd, order.mark)):
-        raise CannotStart(f"{name} cannot be started: an argument or a variable holds a NUL byte")
+        raise CannotStart(f"{name} cannot be started: an argument or a variable contains a NUL byte")
     return order
 
 
 def _cannot_start(order: reaper.ReaperOrder, failure: str) -> CannotStart:
-    """From the reaper's words: what it tried, and the number of the error."""
+    """Build the error from the reaper's message: the failed step and the errno."""
     program = os.fsdecode(order.program)
-    what, _, number = failure.partition(" ")
+    step, _, number = failure.partition(" ")
     if not number.isdigit():
-        return CannotStart(f"{program} was not started: the process that watches over it ended at once")
+        return CannotStart(f"{program} was not started: its supervising process ended immediately")
     why = os.strerror(int(number))
-    if what == "cwd":
+    if step == "cwd":
         return CannotStart(f"{program} cannot be started in {os.fsdecode(order.cwd)}: {why}")
     if int(number) != errno.ENOENT:
         return CannotStart(f"{program} cannot be started: {why}")
     if os.path.exists(program):
-        return CannotStart(f"{program} cannot be started: the interpreter that its first line names is not there")
+        return CannotStart(f"{program} cannot be started: the interpreter in its first line does not exist")
     return CannotStart(f"{program} cannot be started: {why}", is_missing=True)
 
 
 class _ProcessRun:
-    """One run, and all that is open for it."""
+    """One run and its open handles."""
 
     def __init__(
-        self, order: bytes, variable: bytes, stdin: bytes, bounds: ProcessLimits, hear: LineListener, lock: int | None
+        self,
+        order: bytes,
+        variable: bytes,
+        stdin: bytes,
+        bounds: ProcessLimits,
+        on_line: LineListener,
+        lock: int | None,
     ) -> None:
         self._variable = variable
         self._bounds = bounds
         self._started = self._last_byte = time.monotonic()
-        self._wall = self._deaf_from = self._started + bounds.wall_secs
-        self._give_up: float | None = None  # None: the agent is at work
+        self._wall = self._read_until = self._started + bounds.wall_secs
+        self._give_up: float | None = None  # None: the agent is running
         self._exited: float | None = None
         self._exit_code: int | None = None
         self._ending = ProcessEnding.EXITED
         self._size = 0
-        self._words = b""
-        self._is_deaf = self._is_gone = False
+        self._buffer = b""
+        self._is_muted = self._is_gone = False
         self._is_followed = True
         self.pid: int | None = None
         self.failure = ""
@@ -177,47 +183,47 @@ class _ProcessRun:
             self._orders = InputFeed(self._control, order)
             self._prompt = InputFeed(self._stdin.fileno(), stdin)
             self._lines = {
-                stdout.fileno(): LineSplitter("out", bounds.line_bytes, hear),
-                stderr.fileno(): LineSplitter("err", bounds.line_bytes, hear),
+                stdout.fileno(): LineSplitter("out", bounds.line_bytes, on_line),
+                stderr.fileno(): LineSplitter("err", bounds.line_bytes, on_line),
             }
             for handle in (self._control, self._stdin.fileno(), *self._lines):
                 os.set_blocking(handle, False)
-            self._selector.register(self._control, selectors.EVENT_READ | selectors.EVENT_WRITE, self._talk)
+            self._selector.register(self._control, selectors.EVENT_READ | selectors.EVENT_WRITE, self._handle_control)
             self._selector.register(self._stdin, selectors.EVENT_WRITE, self._feed)
             for handle in self._lines:
-                self._selector.register(handle, selectors.EVENT_READ, self._listen)
+                self._selector.register(handle, selectors.EVENT_READ, self._read_output)
             self._opened = opened.pop_all()
 
     def follow(self) -> None:
-        """Until the reaper says that all are gone. If it dies or takes too long, we do its work ourselves."""
+        """Run until the reaper reports that all processes have ended. If it dies or takes too long, do its work."""
         while self._is_followed:
             is_late = self._give_up is not None and time.monotonic() >= self._give_up
             for key, _ in self._selector.select(self._pause()):
                 key.data(key.fd)
             if self._give_up is None:
-                self._look_at_clocks(time.monotonic())
+                self._check_limits(time.monotonic())
             if is_late:
                 break
         if not self._is_gone:
-            self._is_gone = self._end_family()
+            self._is_gone = self._kill_remaining()
         if self._is_gone or not self._is_followed:
-            self._reaper.kill()  # it has nothing left to do, and stopped it would hold the lock for ever
+            self._reaper.kill()  # it has nothing left to do; if it was stopped, it would hold the lock forever
             self._reaper.wait()
         for handle in list(self._lines):
-            while self._listen(handle):
+            while self._read_output(handle):
                 pass
             self._finish(handle)
 
     def drop(self) -> None:
-        """End everything, unheard. Ctrl-C meanwhile cuts the grace short."""
-        self._is_deaf = True
-        word = reaper.END
+        """End everything and discard the output. Ctrl-C skips the grace period."""
+        self._is_muted = True
+        request = reaper.END
         while True:
             try:
-                self._ask(word)
+                self._send_request(request)
                 return self.follow()
             except KeyboardInterrupt:
-                word = reaper.NOW
+                request = reaper.NOW
 
     def close(self) -> None:
         self._opened.close()
@@ -232,9 +238,9 @@ class _ProcessRun:
         until = self._give_up
         if until is None:
             until = min(self._wall, self._last_byte + self._bounds.idle_secs)
-        return max(0.0, min(until - time.monotonic(), _LONGEST_PAUSE))
+        return max(0.0, min(until - time.monotonic(), _MAX_PAUSE))
 
-    def _look_at_clocks(self, now: float) -> None:
+    def _check_limits(self, now: float) -> None:
         if now >= self._wall:
             self._stop(ProcessEnding.WALL)
         elif now >= self._last_byte + self._bounds.idle_secs:
@@ -242,45 +248,45 @@ class _ProcessRun:
 
     def _stop(self, ending: ProcessEnding) -> None:
         self._ending = ending
-        self._ask(reaper.END)
+        self._send_request(reaper.END)
 
-    def _ask(self, word: bytes) -> None:
-        self._orders.add(word)
-        self._selector.modify(self._control, selectors.EVENT_READ | selectors.EVENT_WRITE, self._talk)
+    def _send_request(self, request: bytes) -> None:
+        self._orders.add(request)
+        self._selector.modify(self._control, selectors.EVENT_READ | selectors.EVENT_WRITE, self._handle_control)
         self._reaper.send_signal(signal.SIGCONT)  # the agent may have stopped it
-        self._is_over()
+        self._start_cleanup()
 
-    def _is_over(self) -> None:
-        """No clock runs any more but the one for clearing up. Last words are heard, unless its time was up."""
+    def _start_cleanup(self) -> None:
+        """Start the deadline for cleaning up. Remaining output is read, unless the time limit was reached."""
         if self._give_up is None:
-            self._give_up = time.monotonic() + reaper.GRACE + _PATIENCE
+            self._give_up = time.monotonic() + reaper.GRACE + _CLEANUP_SECS
             if self._ending is not ProcessEnding.WALL:
-                self._deaf_from = max(self._wall, self._give_up)
+                self._read_until = max(self._wall, self._give_up)
 
-    def _talk(self, control: int) -> None:
+    def _handle_control(self, control: int) -> None:
         if self._orders.push():
-            self._selector.modify(control, selectors.EVENT_READ, self._talk)
+            self._selector.modify(control, selectors.EVENT_READ, self._handle_control)
         try:
-            words = os.read(control, 4096)
+            data = os.read(control, 4096)
         except BlockingIOError:
             return
         except OSError:
-            words = b""
-        self._is_followed = bool(words)
-        *lines, self._words = (self._words + words).split(b"\n")
+            data = b""
+        self._is_followed = bool(data)
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            self._heed(line.decode())
+            self._handle_report(line.decode())
 
-    def _heed(self, line: str) -> None:
-        what, _, value = line.partition(" ")
-        match what:
+    def _handle_report(self, line: str) -> None:
+        kind, _, value = line.partition(" ")
+        match kind:
             case "started":
                 self.pid = int(value)
             case "failed":
                 self.failure = value
             case "exited":
                 self._exit_code, self._exited = int(value), time.monotonic()
-                self._is_over()
+                self._start_cleanup()
             case "gone":
                 self._is_gone, self._is_followed = True, False
 
@@ -289,8 +295,8 @@ class _ProcessRun:
             self._selector.unregister(stdin)
             self._stdin.close()
 
-    def _listen(self, handle: int) -> bool:
-        """True: there may be more to hear."""
+    def _read_output(self, handle: int) -> bool:
+        """Read a chunk. Return True if there may be more."""
         try:
             chunk = os.read(handle, CHUNK)
         except BlockingIOError:
@@ -299,34 +305,34 @@ class _ProcessRun:
             self._selector.unregister(handle)
             self._finish(handle)
             return False
-        room = max(0, self._bounds.output_bytes - self._size)
+        allowed = max(0, self._bounds.output_bytes - self._size)
         self._size += len(chunk)
-        if not self._is_deaf and not self._lines[handle].add(chunk[:room], self._deaf_from):
-            self._is_deaf = True
+        if not self._is_muted and not self._lines[handle].add(chunk[:allowed], self._read_until):
+            self._is_muted = True
             if self._ending is ProcessEnding.EXITED:
-                self._ending = ProcessEnding.WALL  # what was heard is not all, so it must not pass for that
-        self._last_byte = time.monotonic()  # after it was heard: slow ears are no idle agent
-        if len(chunk) > room and self._ending is ProcessEnding.EXITED:
+                self._ending = ProcessEnding.WALL  # the output is incomplete, so this is no normal exit
+        self._last_byte = time.monotonic()  # after handling it: a slow listener does not make the agent idle
+        if len(chunk) > allowed and self._ending is ProcessEnding.EXITED:
             self._stop(ProcessEnding.OUTPUT)
-        return len(chunk) <= room and not self._is_deaf
+        return len(chunk) <= allowed and not self._is_muted
 
     def _finish(self, handle: int) -> None:
         lines = self._lines.pop(handle, None)
-        if lines and not self._is_deaf:
+        if lines and not self._is_muted:
             lines.finish()
 
-    def _end_family(self) -> bool:
-        """Without the reaper's help. False: something is left, and the reaper, if it lives, goes on with it."""
-        until = time.monotonic() + _KILLING
-        while left := self._left():
+    def _kill_remaining(self) -> bool:
+        """Kill what is left without the reaper. Return False if that fails; the reaper, if alive, keeps trying."""
+        until = time.monotonic() + _KILL_SECS
+        while remaining := self._remaining():
             if time.monotonic() > until:
                 self._reaper.send_signal(signal.SIGCONT)
                 return False
-            reaper.kill(left)
+            reaper.kill(remaining)
             time.sleep(0.01)
         return True
 
-    def _left(self) -> list[reaper.ProcessRow]:
+    def _remaining(self) -> list[reaper.ProcessRow]:
         rows = reaper.family(reaper.processes(), self._reaper.pid, self.pid or -1, self._variable)
         return [row for row in rows if not row.is_zombie]
 
@@ -349,7 +355,7 @@ def _start_reaper(control: int, lock: int | None) -> subprocess.Popen[bytes]:
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
-    """Wider ones where the system allows it: a busy agent waits less for us."""
+    """Return the pipes, enlarged where the system allows it, so that a busy agent blocks less."""
     assert process.stdin and process.stdout and process.stderr
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         for pipe in (process.stdout, process.stderr):

@@ -1,6 +1,6 @@
-"""Secrets taken out of what is kept of a call: the values we passed on, and what looks like a secret anywhere (pure).
+"""Redact secrets in the stored output of a call: values passed to the agent, and anything that looks like one (pure).
 
-Time grows with the text, never faster: no pattern starts over within what it has just read.
+Runs in linear time: no pattern backtracks over text it has read.
 """
 
 import base64
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
 MARK = "[redacted]"
-_SHORTEST = 8  # a shorter value is likely to be a word like any other
+_MIN_LENGTH = 8  # a shorter value is likely to be an ordinary word
 _KEY_LINES = 200  # a private key has fewer
 
 _SECRET_NAME = re.compile(
@@ -21,9 +21,9 @@ _SECRET_NAME = re.compile(
 
 
 def _token(prefix: str, rest: str) -> str:
-    """A token begins after anything but a letter or digit, or after an escape that ends in one (`%3D`, a colour).
+    """Return a pattern for a token that follows no letter or digit, except in an escape (`%3D`, a color code).
 
-    The prefix stands first and is looked back over: a search for plain letters is many times quicker.
+    The pattern starts with the prefix and then looks back: searching for literal letters is much faster.
     """
     escapes = (r"\\[abfnrtv]", r"\\u[0-9A-Fa-f]{4}", "%[0-9A-Fa-f]{2}", r"[\[;]\dm", r"[\[;]\d\dm", r"[\[;]\d\d\dm")
     after_escape = "".join(f"|(?<={escape}{prefix})" for escape in escapes)
@@ -34,7 +34,7 @@ _KEY_HEAD = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_TAIL = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_BODY = r"[A-Za-z0-9+/=\s\\:,.]"
 
-# A text without the word (in lower case) is not searched. `keep` is what stays of a match.
+# A text without the word (in lower case) is not searched. The group `keep` is not redacted.
 _FORMS = tuple(
     (word, re.compile(pattern))
     for word, pattern in (
@@ -73,15 +73,15 @@ _USER = re.compile(r"://([^/?#\s]+)@")
 _LONG_USER = 20  # without a password, a user this long is a token
 _HEAD = re.compile(_KEY_HEAD)
 _TAIL = re.compile(_KEY_TAIL)
-_OF_A_KEY = re.compile(r"[\w+/=\s:,|>*-]*")
+_KEY_LINE = re.compile(r"[\w+/=\s:,|>*-]*")
 
 
 class Redactor:
-    """Knows the variables that were passed to the agent; `reach` is how many bytes a secret can have."""
+    """Knows the variables passed to the agent; `reach` is the maximum length of a secret in bytes."""
 
     def __init__(self, environ_passed: Mapping[str, str]) -> None:
         forms = {form for secret in _secrets(environ_passed) for form in _forms(secret)}
-        self._forms = sorted(forms, key=len, reverse=True)  # the longest first: one may be a part of another
+        self._forms = sorted(forms, key=len, reverse=True)  # longest first: one may contain another
         self.reach = max(16 * 1024, *(len(form.encode("utf-8", "replace")) + 8 for form in self._forms), 0)
 
     def clean(self, text: str) -> str:
@@ -90,12 +90,12 @@ class Redactor:
         small = text.lower()
         for word, pattern in _FORMS:
             if word in small:
-                text = pattern.sub(_without, text)
+                text = pattern.sub(_replacement, text)
         return text
 
 
 class LineRedactor:
-    """For text that comes line by line: it remembers that a private key has begun."""
+    """Redacts text line by line, including private keys that span lines."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -105,7 +105,7 @@ class LineRedactor:
         if self._left and (tail := _TAIL.search(line)):
             self._left = 0
             return MARK + self.clean(line[tail.end() :])
-        if self._left and _OF_A_KEY.fullmatch(line):
+        if self._left and _KEY_LINE.fullmatch(line):
             self._left -= 1
             return MARK
         self._left = 0
@@ -114,28 +114,28 @@ class LineRedactor:
         return self._redactor.clean(line)
 
 
-def _without(match: re.Match[str]) -> str:
+def _replacement(match: re.Match[str]) -> str:
     return (match.groupdict().get("keep") or "") + MARK
 
 
 def _secrets(environ: Mapping[str, str]) -> Iterator[str]:
-    """Values of variables that are secret by their name, and the credentials in any address."""
+    """Yield values of variables with secret-looking names, and credentials in URLs."""
     for name, value in environ.items():
-        found = [value, *value.splitlines()] if _SECRET_NAME.search(name) else []
+        secrets = [value, *value.splitlines()] if _SECRET_NAME.search(name) else []
         address = value if "://" in value or not name.lower().endswith("_proxy") else f"://{value}"
         if (match := _USER.search(address)) and (":" in match[1] or len(match[1]) >= _LONG_USER):
             user = match[1]
-            found += [user, unquote(user), user.partition(":")[2], unquote(user.partition(":")[2])]
-        yield from (secret.strip() for secret in found if len(secret.strip()) >= _SHORTEST)
+            secrets += [user, unquote(user), user.partition(":")[2], unquote(user.partition(":")[2])]
+        yield from (secret.strip() for secret in secrets if len(secret.strip()) >= _MIN_LENGTH)
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The secret as it is, and as programs write it into JSON, an address or base64."""
+    """Yield the secret as it is, and as encoded in JSON, URLs and base64."""
     yield secret
     for plain in (True, False):
         once = json.dumps(secret, ensure_ascii=plain)[1:-1]
         yield once
-        yield json.dumps(once)[1:-1]  # JSON within JSON, as in a tool's answer
+        yield json.dumps(once)[1:-1]  # JSON inside JSON, as in a tool result
         yield once.replace("/", r"\/")
     data = secret.encode("utf-8", "surrogateescape")
     for written in (quote(data, safe=""), quote(data), quote_plus(data)):
@@ -143,12 +143,12 @@ def _forms(secret: str) -> Iterator[str]:
         yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), written)
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield encode(data).decode()
-        yield from _within(data, encode)
+        yield from _base64_parts(data, encode)
 
 
-def _within(data: bytes, encode: Callable[[bytes], bytes]) -> Iterator[str]:
-    """What shows of it in the base64 of a longer text such as `user:secret`, wherever it starts in there."""
+def _base64_parts(data: bytes, encode: Callable[[bytes], bytes]) -> Iterator[str]:
+    """Yield the secret's part in the base64 of a longer text such as `user:secret`, at each alignment."""
     for before in range(3):
         text = encode(bytes(before) + data).decode()
-        whole = (before + len(data)) * 8 // 6  # characters that nothing after it can change
+        whole = (before + len(data)) * 8 // 6  # characters that do not depend on what follows
         yield text[-(-before * 8 // 6) : whole]

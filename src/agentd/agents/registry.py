@@ -1,4 +1,4 @@
-"""Which adapter speaks to which kind of agent."""
+"""Which adapter serves which kind of agent."""
 
 from agentd.agents.claude import Claude
 from agentd.agents.codex import Codex

@@ -1,4 +1,4 @@
-"""The scripted agent: plays a playbook instead of asking a model. For the demo and for tests."""
+"""The scripted agent: plays a playbook instead of calling a model. For the demo and for tests."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ from agentd.agents.protocol import (
 )
 from agentd.project import AgentSettings
 
-_MOST = 1e15  # of anything: beyond it a figure means nothing
+_MAX_NUMBER = 1e15  # larger values are implausible
 
 
 class ScriptedAgent:
@@ -52,15 +52,15 @@ class ScriptedAgent:
 
     def read(self, line: str) -> Iterable[AgentEvent]:
         data = parse_json_object(line)
-        heard = _heard(data) if data else None
-        return (heard,) if heard else ()
+        event = _parse_event(data) if data else None
+        return (event,) if event else ()
 
     def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
-        """A player that fails says so in its final event; without one there is nothing to read."""
+        """Return None: a player reports its failure in the final event."""
         return None
 
 
-def _heard(data: Mapping[str, Any]) -> AgentEvent | None:
+def _parse_event(data: Mapping[str, Any]) -> AgentEvent | None:
     match data:
         case {"type": "session", "id": str(session)}:
             return SessionStarted(session)
@@ -88,14 +88,14 @@ def _usage(data: Mapping[str, Any]) -> TokenUsage:
 
 
 def _amount(value: object) -> float | None:
-    """None for what is no amount."""
+    """Return a plausible number, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if 0 <= value < _MOST else None  # false for what is no number, too
+    return value if 0 <= value < _MAX_NUMBER else None  # None for NaN too
 
 
 def _cause(word: object) -> FailureCause | None:
-    """A word that we do not know is a failure all the same."""
+    """Parse a cause; an unknown one counts as a crash."""
     if word is None:
         return None
     return next((cause for cause in FailureCause if cause == word), FailureCause.CRASHED)

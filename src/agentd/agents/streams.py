@@ -1,4 +1,4 @@
-"""Bytes in and out of a process: lines of any length to be heard, and input that nobody may want to read."""
+"""Process input and output: lines of any length, and input that may never be read."""
 
 import os
 import time
@@ -6,60 +6,60 @@ from collections.abc import Callable
 from typing import Literal
 
 Stream = Literal["out", "err"]
-LineListener = Callable[[Stream, bytes, int], None]  # a line without its end, and how many bytes of it were left out
+LineListener = Callable[[Stream, bytes, int], None]  # a line without its end, and how many bytes were cut off
 
 CHUNK = 1024 * 1024
 
 
 class LineSplitter:
-    """Bytes into lines, however long: beyond the limit a line's bytes are only counted."""
+    """Splits bytes into lines. Bytes of a line beyond the limit are only counted."""
 
-    def __init__(self, stream: Stream, limit: int, hear: LineListener) -> None:
+    def __init__(self, stream: Stream, limit: int, on_line: LineListener) -> None:
         self._stream: Stream = stream
         self._limit = limit
-        self._hear = hear
+        self._on_line = on_line
         self._head = bytearray()
-        self._left_out = 0
+        self._cut_off = 0
 
     def add(self, chunk: bytes, until: float) -> bool:
-        """False: the clock showed `until` before every line was heard, and the rest is lost."""
+        """Return False if the time `until` came before every line was handled; the rest is discarded."""
         first, *others = chunk.split(b"\n")
         self._extend(first)
         if not others:
             return True
-        stream, limit, hear, now = self._stream, self._limit, self._hear, time.monotonic
+        stream, limit, on_line, now = self._stream, self._limit, self._on_line, time.monotonic
         if now() >= until:
             return False
-        self._tell()
+        self._emit()
         last = others.pop()
         for line in others:
-            if now() >= until:  # a look costs less than a tenth of what hearing does
+            if now() >= until:
                 return False
             if len(line) <= limit:
-                hear(stream, line, 0)
+                on_line(stream, line, 0)
             else:
-                hear(stream, line[:limit], len(line) - limit)
+                on_line(stream, line[:limit], len(line) - limit)
         self._extend(last)
         return True
 
     def finish(self) -> None:
-        """The last line may have no end."""
-        if self._head or self._left_out:
-            self._tell()
+        """Emit the last line if it has no line end."""
+        if self._head or self._cut_off:
+            self._emit()
 
     def _extend(self, part: bytes) -> None:
-        room = self._limit - len(self._head)
-        self._head += part[:room]
-        self._left_out += max(0, len(part) - room)
+        free = self._limit - len(self._head)
+        self._head += part[:free]
+        self._cut_off += max(0, len(part) - free)
 
-    def _tell(self) -> None:
-        line, left_out = bytes(self._head), self._left_out
-        self._head, self._left_out = bytearray(), 0
-        self._hear(self._stream, line, left_out)
+    def _emit(self) -> None:
+        line, cut_off = bytes(self._head), self._cut_off
+        self._head, self._cut_off = bytearray(), 0
+        self._on_line(self._stream, line, cut_off)
 
 
 class InputFeed:
-    """Bytes on their way to a reader that takes them when it likes, or never."""
+    """Buffered bytes for a reader that may read them late or never."""
 
     def __init__(self, handle: int, data: bytes) -> None:
         self._handle = handle
@@ -69,7 +69,7 @@ class InputFeed:
         self._rest = memoryview(bytes(self._rest) + data)
 
     def push(self) -> bool:
-        """True: there is nothing more to do, because all is sent or nobody reads."""
+        """Write as much as possible. Return True when all is sent or nobody reads."""
         try:
             sent = os.write(self._handle, self._rest[:CHUNK]) if self._rest else 0
         except BlockingIOError:

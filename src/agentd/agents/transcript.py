@@ -1,6 +1,6 @@
-"""What an agent was told and what it said, as a text file in the local room, without the secrets in it.
+"""The prompt and output of an agent call as a text file in local state, with secrets redacted.
 
-Every line tells what it is: `# ` about the call, `in| ` the prompt, `out| ` and `err| ` what the agent wrote.
+Each line has a prefix: `# ` about the call, `in| ` the prompt, `out| ` and `err| ` the agent's output.
 """
 
 import contextlib
@@ -18,15 +18,15 @@ from agentd.agents.streams import Stream
 from agentd.domain import clock
 from agentd.project import Project
 
-if TYPE_CHECKING:  # it knows the configuration, which a listing of transcripts need not load
+if TYPE_CHECKING:  # imports the configuration, which listing transcripts does not need
     from agentd.agents.protocol import AgentBrief
 
-LINE = 64 * 1024  # bytes of one line that are kept
+LINE = 64 * 1024  # bytes kept of one line
 LIMIT = 64 * 1024 * 1024  # bytes of a whole transcript
 
 
 class Transcript:
-    """Every line is in the file as soon as it came. What goes wrong is remembered in `problem` and ends no run."""
+    """Writes every line immediately. A write error does not end the run; it is stored in `problem`."""
 
     def __init__(self, path: Path, redactor: Redactor, limit: int = LIMIT) -> None:
         self._path = path
@@ -39,7 +39,7 @@ class Transcript:
         self.problem: str | None = None
 
     def __enter__(self) -> Self:
-        with self._remembering():
+        with self._recording_problem():
             _make_folder(self._path.parent)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             self._handle = os.open(self._path, flags, 0o600)
@@ -66,20 +66,20 @@ class Transcript:
         self._write(lines + [f"in| {line}" for line in prompt.split("\n")])
 
     def line(self, stream: Stream, data: bytes, left_out: int = 0) -> None:
-        """One line as the agent wrote it, without its end; `left_out` bytes of it nobody has kept."""
+        """Write one line of output, given without its end; `left_out` bytes of it were cut off already."""
         self._write([f"{stream}| {self._cleaned(stream, data, left_out)}"])
 
     def end(self, ending: str, exit_code: int | None, seconds: float) -> None:
-        """Written even if the transcript is full: it is one line, and tells how it went."""
+        """Write how the call ended, even if the transcript is full."""
         code = "no exit code" if exit_code is None else f"exit code {exit_code}"
-        words = " ".join(self._redactor.clean(ending).split())
-        self._put(f"# ended: {words}, {code}, {seconds:.1f} s\n".encode("utf-8", "replace"))
+        text = " ".join(self._redactor.clean(ending).split())
+        self._put(f"# ended: {text}, {code}, {seconds:.1f} s\n".encode("utf-8", "replace"))
 
     def _cleaned(self, stream: Stream, data: bytes, beyond: int) -> str:
         redactor = self._lines[stream]
         if len(data) + beyond <= LINE:
             return redactor.clean(data.decode("utf-8", "replace"))
-        # A secret that the window cuts in two lies within `reach` of its end, which is never kept.
+        # a secret cut in two by the window is within `reach` of its end, which is dropped
         reach = self._redactor.reach
         text = redactor.clean(data[: LINE + reach].decode("utf-8", "replace")).encode("utf-8", "replace")
         safe = max(0, len(text) - reach) if len(data) + beyond > LINE + reach else len(text)
@@ -97,15 +97,15 @@ class Transcript:
         self._put(data)
 
     def _put(self, data: bytes) -> None:
-        with self._remembering():
+        with self._recording_problem():
             while self._handle is not None and data:
                 written = os.write(self._handle, data)
                 self._size += written
                 data = data[written:]
 
     @contextlib.contextmanager
-    def _remembering(self) -> Iterator[None]:
-        """A full disk must not end a run: nothing more is written, and the first problem is kept."""
+    def _recording_problem(self) -> Iterator[None]:
+        """Record the first error and stop writing: a full disk must not end a run."""
         try:
             yield
         except OSError as error:
@@ -120,7 +120,7 @@ class Transcript:
 
 
 def _make_folder(folder: Path) -> None:
-    """For nobody else to read, every part of it that was not there."""
+    """Create a folder and its missing parents, readable only by the owner."""
     missing = [part for part in (folder, *folder.parents) if not part.exists()]
     for part in reversed(missing):
         part.mkdir(mode=0o700, exist_ok=True)
@@ -128,7 +128,7 @@ def _make_folder(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class TranscriptFile:
-    """A transcript that is there."""
+    """An existing transcript."""
 
     path: Path
     run: str
@@ -146,7 +146,7 @@ def transcript_path(
     change_id: str,
     run: str,
     step: str,
-    round: int,  # noqa: A002 - the word of a step
+    round: int,  # noqa: A002 - the term for a step
     number: int,
     attempt: int,
 ) -> Path:
@@ -154,13 +154,13 @@ def transcript_path(
 
 
 def list_transcripts(project: Project, change_id: str) -> list[TranscriptFile]:
-    """Oldest first, by when each was last written to: calls of a change follow one another."""
+    """Return the transcripts of a change, oldest first by modification time."""
     found = []
     for path in Path(project.in_room("transcripts", change_id)).glob("*/*.log"):
         if match := _NAME.fullmatch(path.name):
             numbers = (int(match["round"]), int(match["number"]), int(match["attempt"]))
-            with contextlib.suppress(FileNotFoundError):  # cleared away while we look
+            with contextlib.suppress(FileNotFoundError):  # deleted in the meantime
                 found.append(
                     (path.stat().st_mtime_ns, numbers, TranscriptFile(path, path.parent.name, match["step"], *numbers))
                 )
-    return [kept for _, _, kept in sorted(found, key=lambda row: row[:2])]
+    return [transcript for _, _, transcript in sorted(found, key=lambda row: row[:2])]

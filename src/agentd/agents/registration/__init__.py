@@ -1,1 +1,1 @@
-"""agentd's MCP server in a person's own sessions: an entry in each CLI's project file, and its way back."""
+"""Register agentd's MCP server for a person's own sessions, in each CLI's project file, and undo it."""

@@ -1,4 +1,4 @@
-"""Our entry in a JSON file, put in and taken out as text, so that everything else keeps its bytes (pure)."""
+"""Add and remove agentd's entry in a JSON file as text, leaving all other bytes unchanged (pure)."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _DECODER = json.JSONDecoder()
 
 
 class JsonMember(NamedTuple):
-    """`"key": value` in the text: where it starts, where its value starts, where it ends."""
+    """Offsets of `"key": value` in the text: its start, the start of the value, its end."""
 
     key: str
     start: int
@@ -23,7 +23,7 @@ class JsonMember(NamedTuple):
 
 
 class JsonObject(NamedTuple):
-    """The places of an object's braces and members; `owner` is the start of what it is the value of."""
+    """Offsets of an object's braces and members; `owner` is the start of the member it is the value of."""
 
     owner: int
     open: int
@@ -33,13 +33,13 @@ class JsonObject(NamedTuple):
 
 class JsonStyle(NamedTuple):
     newline: str
-    unit: str  # one step of indentation
+    unit: str  # one level of indentation
     colon: str
     comma: str  # between members on one line
 
 
 def add_json_entry(text: str, entry: Mapping[str, object]) -> str:
-    """The text with our entry last among the servers, in the text's own style; one that is there stays as it is."""
+    """Add agentd's entry after the other servers, in the style of the file, unless it is there already."""
     mark, body = split_mark(text)
     if not body.strip(_SPACE):
         return text + add_json_entry("{}\n", entry)
@@ -59,7 +59,7 @@ def add_json_entry(text: str, entry: Mapping[str, object]) -> str:
 
 
 def remove_json_entry(text: str, piece: str = "") -> str:
-    """The text without our entry. `piece` is what was once put in for it, where that is still known."""
+    """Remove agentd's entry. `piece` is the inserted text, if known."""
     mark, body = split_mark(text)
     if not body.strip(_SPACE):
         return text
@@ -70,9 +70,9 @@ def remove_json_entry(text: str, piece: str = "") -> str:
     others = {key: value for key, value in data[TABLE].items() if key != NAME}
     bare = {key: value for key, value in data.items() if key != TABLE}
     wanted = {**bare, TABLE: others}
-    put_back = remove_once(body, piece)
-    if _reads_as(put_back, wanted) or (not others and _reads_as(put_back, bare)):
-        return mark + put_back
+    restored = remove_once(body, piece)
+    if _reads_as(restored, wanted) or (not others and _reads_as(restored, bare)):
+        return mark + restored
     if others or (piece and f'"{TABLE}"' not in piece):
         new = _remove(body, _object(body, servers.value, servers.start), NAME)
     else:
@@ -87,10 +87,10 @@ def remove_json_entry(text: str, piece: str = "") -> str:
 
 def _parse(body: str) -> tuple[dict[str, Any], JsonObject]:
     try:
-        data = json.loads(body, parse_constant=_no_number)
+        data = json.loads(body, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
-        words = f"line {error.lineno} is not plain JSON"
-        raise Refusal(f"{words} (agentd edits no file with comments or trailing commas)") from None
+        message = f"line {error.lineno} is not plain JSON"
+        raise Refusal(f"{message} (agentd does not edit files with comments or trailing commas)") from None
     except (ValueError, RecursionError):
         raise Refusal("it is not plain JSON") from None
     if not isinstance(data, dict):
@@ -99,23 +99,23 @@ def _parse(body: str) -> tuple[dict[str, Any], JsonObject]:
     return data, _object(body, start, start)
 
 
-def _no_number(word: str) -> NoReturn:
+def _reject_constant(word: str) -> NoReturn:
     raise ValueError(word)
 
 
 def _object(body: str, at: int, owner: int) -> JsonObject:
-    """Valid JSON with a brace at this place: where its members are."""
+    """Locate the members of the object that starts at this offset of valid JSON."""
     members = []
-    place = _after_space(body, at + 1)
-    while body[place] != "}":
-        key, end = _DECODER.raw_decode(body, place)
+    offset = _after_space(body, at + 1)
+    while body[offset] != "}":
+        key, end = _DECODER.raw_decode(body, offset)
         value = _after_space(body, _after_space(body, end) + 1)
         _, end = _DECODER.raw_decode(body, value)
-        members.append(JsonMember(key, place, value, end))
-        place = _after_space(body, end)
-        if body[place] == ",":
-            place = _after_space(body, place + 1)
-    return JsonObject(owner, at, tuple(members), place)
+        members.append(JsonMember(key, offset, value, end))
+        offset = _after_space(body, end)
+        if body[offset] == ",":
+            offset = _after_space(body, offset + 1)
+    return JsonObject(owner, at, tuple(members), offset)
 
 
 def _after_space(body: str, at: int) -> int:
@@ -125,10 +125,10 @@ def _after_space(body: str, at: int) -> int:
 
 
 def _find(owner: JsonObject, key: str) -> JsonMember | None:
-    found = [member for member in owner.members if member.key == key]
-    if len(found) > 1:
+    matches = [member for member in owner.members if member.key == key]
+    if len(matches) > 1:
         raise Refusal(f"it has {key} more than once")
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def _reads_as(body: str, wanted: Mapping[str, object]) -> bool:
@@ -148,9 +148,9 @@ def _style(body: str, root: JsonObject) -> JsonStyle:
 
 
 def _indent(body: str, at: int) -> str | None:
-    """The white space before what stands first on its line; None for what does not."""
-    found = re.search(r"(?:\A|[\r\n])([ \t]*)\Z", body[:at])
-    return found[1] if found else None
+    """Return the indentation of what is first on its line, or None if it is not first."""
+    match = re.search(r"(?:\A|[\r\n])([ \t]*)\Z", body[:at])
+    return match[1] if match else None
 
 
 # writing
@@ -176,20 +176,20 @@ def _insert(body: str, owner: JsonObject, key: str, value: Mapping[str, object],
 
 
 def _member(key: str, value: object, indent: str | None, style: JsonStyle) -> str:
-    """On one line where there is no indentation, else tables over lines and lists on one."""
+    """Render a member: on one line without indentation, otherwise objects over several lines and lists on one."""
     head = json.dumps(key) + style.colon
     if not isinstance(value, Mapping):
         return head + json.dumps(value, separators=(style.comma, style.colon))
     if indent is None:
-        inner = style.comma.join(_member(name, one, None, style) for name, one in value.items())
+        inner = style.comma.join(_member(name, item, None, style) for name, item in value.items())
         return f"{head}{{{inner}}}"
     deeper = indent + style.unit
-    lines = [f"{style.newline}{deeper}{_member(name, one, deeper, style)}" for name, one in value.items()]
+    lines = [f"{style.newline}{deeper}{_member(name, item, deeper, style)}" for name, item in value.items()]
     return f"{head}{{{','.join(lines)}{style.newline}{indent}}}"
 
 
 def _remove(body: str, owner: JsonObject, key: str) -> str:
-    """A member with its comma; of the only one, all that `_insert` puts between empty braces."""
+    """Remove a member and its comma; for the only one, everything that `_insert` puts between empty braces."""
     number = [member.key for member in owner.members].index(key)
     member = owner.members[number]
     if number:

@@ -1,4 +1,4 @@
-"""agentd's MCP server for a person's own sessions: an entry in each CLI's project file, and its way back."""
+"""Register agentd's MCP server for a person's own sessions, in each CLI's project file, and undo it."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from agentd.storage import files
 
 
 class ClientFile(NamedTuple):
-    """A project file that a CLI reads its servers from, and how text gets and loses our entry there."""
+    """A project file that a CLI reads its servers from, and how to add and remove agentd's entry."""
 
     name: str
     with_entry: Callable[[str], str]
@@ -40,52 +40,52 @@ KINDS = (
 
 
 class RegistrationResult(NamedTuple):
-    """What became of one file: written or kept; removed (the entry), deleted (the file) or absent; refused, and why."""
+    """The result for one file: written, kept, removed (the entry), deleted (the file), absent, or refused and why."""
 
     word: str
     why: str = ""
-    entry: str = ""  # for a file that did not take it: what a person can add by hand
+    entry: str = ""  # if refused: the entry that a person can add by hand
 
 
 class RegistrationRecord(NamedTuple):
-    """What was put where. It holds the inserted piece only: the file may have secrets, which are not ours to copy."""
+    """What was inserted where. Stores only the inserted text, as the rest of the file may contain secrets."""
 
-    created: bool  # the file was not there
-    folder: bool  # nor was its folder
+    created: bool  # the file did not exist
+    folder: bool  # its folder did not exist either
     at: int
     piece: str
-    after: str  # digest of the file as we left it
+    after: str  # hash of the file as written
 
 
 def register_server(repo: git.Repository, root: Path) -> dict[str, RegistrationResult]:
-    """Put our entry into each file; a file that cannot take it is refused and the others are done."""
-    answers = _each(repo, root, _add)
+    """Add agentd's entry to each file. A file that cannot be edited is refused; the others are still written."""
+    results = _each(repo, root, _add_entry)
     samples = {kind.name: kind.with_entry("") for kind in KINDS}
-    return {name: one._replace(entry=samples[name] if one.why else "") for name, one in answers.items()}
+    return {name: result._replace(entry=samples[name] if result.why else "") for name, result in results.items()}
 
 
 def unregister_server(repo: git.Repository, root: Path) -> dict[str, RegistrationResult]:
-    """Take our entry out again. Untouched since, a file gets its former bytes and what we made is gone."""
-    return _each(repo, root, _take_back)
+    """Remove agentd's entry. If a file is unchanged since, its former bytes are restored and new files are deleted."""
+    return _each(repo, root, _remove_entry)
 
 
 def _each(
     repo: git.Repository, root: Path, act: Callable[[ClientFile, Path, Path], str]
 ) -> dict[str, RegistrationResult]:
-    answers = {}
+    results = {}
     for kind in KINDS:
         try:
-            answers[kind.name] = RegistrationResult(act(kind, root, _record_file(repo, root, kind)))
+            results[kind.name] = RegistrationResult(act(kind, root, _record_file(repo, root, kind)))
         except (Refusal, SetupError) as error:
-            answers[kind.name] = RegistrationResult("refused", error.message)
+            results[kind.name] = RegistrationResult("refused", error.message)
         except OSError as error:
-            answers[kind.name] = RegistrationResult("refused", error.strerror or str(error))
-    return answers
+            results[kind.name] = RegistrationResult("refused", error.strerror or str(error))
+    return results
 
 
-def _add(kind: ClientFile, root: Path, record_file: Path) -> str:
+def _add_entry(kind: ClientFile, root: Path, record_file: Path) -> str:
     path = root / kind.name
-    _check_real(root, path)
+    _check_no_links(root, path)
     data = _read(path)
     old = _text(data or b"")
     new = kind.with_entry(old)
@@ -94,31 +94,31 @@ def _add(kind: ClientFile, root: Path, record_file: Path) -> str:
     put = find_insertion(old, new)
     assert put, "with_entry changes one place"
     record = RegistrationRecord(data is None, not path.parent.exists(), *put, files.hash_bytes(new.encode()))
-    # first the record: without the entry it does no harm, while an entry without it is hard to take out exactly
+    # the record first: it does no harm without the entry, while an entry without a record is hard to remove exactly
     files.write(record_file, json.dumps({"file": kind.name, **record._asdict()}, indent=2).encode())
     files.write(path, new.encode())
     return "written"
 
 
-def _take_back(kind: ClientFile, root: Path, record_file: Path) -> str:
+def _remove_entry(kind: ClientFile, root: Path, record_file: Path) -> str:
     path = root / kind.name
     record = _load(record_file)
     data = _read(path)
     word = "absent"
     if data is not None and NAME.encode() in data:
         old = _text(data)
-        rest = _former(kind, old, record, data)
+        rest = _without_entry(kind, old, record, data)
         if rest != old:
-            _check_real(root, path)
-            word = _put_back(path, rest, record)
-    # without a record: an empty folder is nothing that git would keep either
+            _check_no_links(root, path)
+            word = _restore(path, rest, record)
+    # without a record, remove the folder only if it is empty now; git would not keep it either
     if path.parent != root and (record.folder if record else word == "deleted"):
         _remove_if_empty(path.parent)
     _forget(record_file)
     return word
 
 
-def _former(kind: ClientFile, text: str, record: RegistrationRecord | None, data: bytes) -> str:
+def _without_entry(kind: ClientFile, text: str, record: RegistrationRecord | None, data: bytes) -> str:
     if record and record.after == files.hash_bytes(data):
         return remove_at(text, record.at, record.piece)
     if not record and text == kind.with_entry(""):
@@ -126,8 +126,8 @@ def _former(kind: ClientFile, text: str, record: RegistrationRecord | None, data
     return kind.without_entry(text, record.piece if record else "")
 
 
-def _put_back(path: Path, rest: str, record: RegistrationRecord | None) -> str:
-    """Write what is left, or delete the file if that is nothing and nobody else made it."""
+def _restore(path: Path, rest: str, record: RegistrationRecord | None) -> str:
+    """Write the rest, or delete the file if it is empty and agentd created it."""
     nothing_left = "".join(rest.split()) in ("", "{}") if record else not rest
     if not nothing_left or (record and not record.created):
         files.write(path, rest.encode())
@@ -140,11 +140,11 @@ def _put_back(path: Path, rest: str, record: RegistrationRecord | None) -> str:
 # the files
 
 
-def _check_real(root: Path, path: Path) -> None:
-    """A link may lead out of the project, and a whole write would replace it by a file: neither is wanted."""
-    for one in (path.parent, path):
-        if one != root and one.is_symlink():
-            raise Refusal(f"{one.relative_to(root)} is a symbolic link, and agentd does not write through one")
+def _check_no_links(root: Path, path: Path) -> None:
+    """Refuse links: one may lead out of the project, and an atomic write would replace it with a file."""
+    for part in (path.parent, path):
+        if part != root and part.is_symlink():
+            raise Refusal(f"{part.relative_to(root)} is a symbolic link, and agentd does not write through links")
     if path.parent.exists() and not path.parent.is_dir():
         raise Refusal(f"{path.parent.relative_to(root)} is not a folder")
     if path.exists() and not path.is_file():
@@ -159,15 +159,15 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise Refusal("it is not UTF-8 text") from None
+        raise Refusal("it is not valid UTF-8") from None
 
 
 def _remove_if_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # it holds something, is gone, or is a link
+    with contextlib.suppress(OSError):  # not empty, missing, or a link
         folder.rmdir()
 
 
-# the records, in the local room that all work trees share
+# the records, in local state, which all worktrees share
 
 
 def _record_file(repo: git.Repository, root: Path, kind: ClientFile) -> Path:
@@ -177,7 +177,7 @@ def _record_file(repo: git.Repository, root: Path, kind: ClientFile) -> Path:
 
 
 def _load(path: Path) -> RegistrationRecord | None:
-    """None if it is lost or cannot be read: then the entry is taken out as well as the text tells."""
+    """Return the record, or None if it is missing or invalid; then the entry is found in the text."""
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The entry that starts agentd's MCP server in a person's own session, and what its file formats share (pure)."""
+"""The entry that starts agentd's MCP server in a person's own session; helpers for both file formats (pure)."""
 
 import re
 from collections.abc import Mapping
@@ -11,32 +11,32 @@ BOM = "\ufeff"
 
 
 def has_entry(servers: object, table: str) -> bool:
-    """Whether our entry is among the servers. One that others made under our name is refused, whatever it starts."""
+    """Return whether agentd's entry is among the servers. A different entry of the same name is refused."""
     if not isinstance(servers, Mapping):
         raise Refusal(f"its {table} is not a table of servers")
     if NAME not in servers:
         return False
-    found = servers[NAME]
-    if isinstance(found, Mapping) and all(found.get(key) == value for key, value in ENTRY.items()):
+    entry = servers[NAME]
+    if isinstance(entry, Mapping) and all(entry.get(key) == value for key, value in ENTRY.items()):
         return True
     raise Refusal(f"its {table} has an entry {NAME} that starts something else")
 
 
 def split_mark(text: str) -> tuple[str, str]:
-    """The byte order mark, if there is one, and the rest."""
+    """Split off the byte order mark, if there is one."""
     return (BOM, text[1:]) if text.startswith(BOM) else ("", text)
 
 
 def newline(text: str) -> str:
-    """The line ending a text uses first."""
-    found = re.search(r"\r\n|\n|\r", text)
-    return found[0] if found else "\n"
+    """Return the first line ending in a text."""
+    match = re.search(r"\r\n|\n|\r", text)
+    return match[0] if match else "\n"
 
 
 def find_insertion(old: str, new: str) -> tuple[int, str] | None:
-    """Where a single piece was put into the old text to make the new one, and that piece; None if more changed."""
-    same = (number for number, (one, other) in enumerate(zip(old, new, strict=False)) if one != other)
-    at = next(same, min(len(old), len(new)))
+    """Return the offset and text of the single insertion that turns old into new; None if more changed."""
+    differences = (offset for offset, (left, right) in enumerate(zip(old, new, strict=False)) if left != right)
+    at = next(differences, min(len(old), len(new)))
     piece = new[at : at + len(new) - len(old)]
     return (at, piece) if remove_at(new, at, piece) == old else None
 
@@ -46,5 +46,5 @@ def remove_at(text: str, at: int, piece: str) -> str:
 
 
 def remove_once(text: str, piece: str) -> str:
-    """The text without the piece, if that is in there word for word and once."""
+    """Remove the piece if it occurs exactly once."""
     return text.replace(piece, "") if piece and text.count(piece) == 1 else text

@@ -1,4 +1,4 @@
-"""Our entry in a TOML file, put in and taken out so that comments, order and layout of the rest stay (pure)."""
+"""Add and remove agentd's entry in a TOML file, keeping comments, order and layout (pure)."""
 
 import re
 import tomllib
@@ -23,7 +23,7 @@ _HEADER = re.compile(rf"""[ \t]*\[[ \t]*(["']?){TABLE}\1[ \t]*\.[ \t]*(["']?){NA
 
 
 def add_toml_entry(text: str) -> str:
-    """The text with our entry as its last table; one that is there stays as it is."""
+    """Add agentd's entry as the last table, unless it is there already."""
     mark, body = split_mark(text)
     data = _parse(body)
     servers = data.get(TABLE, {})
@@ -33,11 +33,11 @@ def add_toml_entry(text: str) -> str:
     for new in _with_candidates(body):
         if _reads_as(new, wanted) and find_insertion(body, new):
             return mark + new
-    raise Refusal(f"its {TABLE} takes no further entry without being rewritten")
+    raise Refusal(f"an entry cannot be added to its {TABLE} without rewriting it")
 
 
 def remove_toml_entry(text: str, piece: str = "") -> str:
-    """The text without our entry. `piece` is what was once put in for it, where that is still known."""
+    """Remove agentd's entry. `piece` is the inserted text, if known."""
     mark, body = split_mark(text)
     data = _parse(body)
     if not has_entry(data.get(TABLE, {}), TABLE):
@@ -51,9 +51,9 @@ def remove_toml_entry(text: str, piece: str = "") -> str:
 
 
 def _with_candidates(body: str) -> Iterator[str]:
-    """The likeliest first; the caller tries what each one means."""
-    yield _appended(body)
-    inline = _changed_within(body, _set_entry)
+    """Yield candidate texts, most likely first; the caller checks what each one parses to."""
+    yield _append_table(body)
+    inline = _edit_inline(body, _set_entry)
     yield inline
     yield inline.replace(_INLINE + "}", _INLINE + " }")  # tomlkit drops the space before the closing brace
 
@@ -61,17 +61,17 @@ def _with_candidates(body: str) -> Iterator[str]:
 def _without_candidates(body: str, piece: str) -> Iterator[str]:
     yield remove_once(body, piece)
     yield _without_blocks(body)
-    inline = _changed_within(body, lambda servers: servers.remove(NAME))
+    inline = _edit_inline(body, lambda servers: servers.remove(NAME))
     if find_insertion(inline, body):
         yield inline
 
 
 def _parse(body: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(body, parse_float=str)  # as text, for a nan is not equal to itself
+        return tomllib.loads(body, parse_float=str)  # as text, because NaN is not equal to itself
     except (ValueError, RecursionError) as error:
-        words = re.search(r"at line \d+", str(error))
-        raise Refusal(f"it is not valid TOML ({words[0]})" if words else "it is not valid TOML") from None
+        line = re.search(r"at line \d+", str(error))
+        raise Refusal(f"it is not valid TOML ({line[0]})" if line else "it is not valid TOML") from None
 
 
 def _reads_as(body: str, wanted: Mapping[str, object]) -> bool:
@@ -81,8 +81,8 @@ def _reads_as(body: str, wanted: Mapping[str, object]) -> bool:
         return False
 
 
-def _appended(body: str) -> str:
-    """A table at the end, after a blank line; a missing last newline stays missing."""
+def _append_table(body: str) -> str:
+    """Append the table after a blank line; a missing final newline stays missing."""
     end = newline(body)
     block = end.join(_LINES)
     if not body:
@@ -91,7 +91,7 @@ def _appended(body: str) -> str:
 
 
 def _without_blocks(body: str) -> str:
-    """Our table and tables within it, with the blank line before. Comments behind the last value belong to the next."""
+    """Remove agentd's table and its subtables, with the blank line before. Trailing comments belong to what follows."""
     lines = re.findall(r"[^\n]*\n|[^\n]+", body)
     kept: list[str] = []
     at = 0
@@ -113,7 +113,7 @@ def _without_blocks(body: str) -> str:
 
 
 def _is_statement(lines: Sequence[str], at: int) -> bool:
-    """The line is no part of a text or list over lines: what stands before it is whole."""
+    """Return whether the line starts a statement, rather than continuing a multi-line string or list."""
     try:
         tomllib.loads("".join(lines[:at]))
     except (ValueError, RecursionError):
@@ -127,8 +127,8 @@ def _set_entry(servers: Any) -> None:
     servers[NAME] = tomlkit.value(_INLINE)
 
 
-def _changed_within(body: str, change: Callable[[Any], None]) -> str:
-    """For servers that are written as an inline table or with dotted keys. What tomlkit cannot do leaves the text."""
+def _edit_inline(body: str, change: Callable[[Any], None]) -> str:
+    """Edit servers written as an inline table or with dotted keys; return the text unchanged if tomlkit fails."""
     import tomlkit  # late: rarely needed, and slow to load
     from tomlkit.exceptions import TOMLKitError
 

@@ -1,1 +1,1 @@
-"""What a person's own Claude Code, Gemini CLI and Codex offer as plan, impl and archive: files of the project."""
+"""The plan, impl and archive commands for a person's own Claude Code, Gemini CLI and Codex: files in the project."""

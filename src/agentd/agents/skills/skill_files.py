@@ -1,4 +1,4 @@
-"""The commands in the project's files: written, brought up to date, and left alone where a person has edited them."""
+"""Write and update agentd's commands in the project, leaving files that a person has edited alone."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -11,12 +11,12 @@ from agentd.domain import Refusal, SetupError
 from agentd.project import git
 from agentd.storage import files
 
-_WORDS = "written by agentd, which leaves it alone once you edit it"
-_MARK = re.compile(r"^# ([0-9a-f]{16}) " + re.escape(_WORDS) + r"\n", re.MULTILINE)
+_SEAL_TEXT = "written by agentd, which leaves it alone once you edit it"
+_MARK = re.compile(r"^# ([0-9a-f]{16}) " + re.escape(_SEAL_TEXT) + r"\n", re.MULTILINE)
 
 
 def seal_text(before: str, after: str) -> str:
-    return f"{before}# {_hash(before + after)} {_WORDS}\n{after}"
+    return f"{before}# {_hash(before + after)} {_SEAL_TEXT}\n{after}"
 
 
 def has_seal(text: str) -> bool:
@@ -24,7 +24,7 @@ def has_seal(text: str) -> bool:
 
 
 def is_seal_broken(text: str) -> bool:
-    """For one of ours."""
+    """Return whether a file written by agentd has been edited since."""
     mark = _MARK.search(text)
     return mark is None or mark[1] != _hash(text[: mark.start()] + text[mark.end() :])
 
@@ -37,23 +37,23 @@ _PARTS = ("rules", "wait")
 
 
 def render_skill(cli: SkillTarget, workflow: SkillWorkflow) -> str:
-    parts = {name: _filled(f"_{name}.md", cli.values).strip() for name in _PARTS}
-    body = _filled(f"{workflow.name}.md", {**cli.values, **parts})
+    parts = {name: _fill_template(f"_{name}.md", cli.values).strip() for name in _PARTS}
+    body = _fill_template(f"{workflow.name}.md", {**cli.values, **parts})
     return seal_text(*cli.format(workflow, body))
 
 
-def _filled(file: str, values: Mapping[str, str]) -> str:
+def _fill_template(file: str, values: Mapping[str, str]) -> str:
     text = resources.files(__package__).joinpath(file).read_text("utf-8")
     return Template(text).substitute(values)
 
 
 WRITTEN, REFRESHED, KEPT = "written", "refreshed", "kept"
-OURS = (WRITTEN, REFRESHED, KEPT)  # as agentd has it
+OURS = (WRITTEN, REFRESHED, KEPT)  # the file is agentd's current version
 _EDITED, _FOREIGN, _NOT_WRITTEN = "kept: edited", "kept: not agentd's", "not written"
 
 
 def wanted_targets(root: Path, installed: Collection[str]) -> tuple[SkillTarget, ...]:
-    """Claude Code always; another if its program is here or the project has a folder of it."""
+    """Return the CLIs to write commands for: Claude Code always, others if installed or used in the project."""
     return tuple(
         cli
         for cli in SKILL_TARGETS
@@ -62,41 +62,41 @@ def wanted_targets(root: Path, installed: Collection[str]) -> tuple[SkillTarget,
 
 
 def write_skills(repo: git.Repository, root: Path, clis: Collection[SkillTarget]) -> dict[str, str]:
-    """What became of each file, by its path from the repository's top."""
+    """Write the commands. Return the result for each file, by path relative to the repository's top."""
     texts = {root / cli.path(workflow): render_skill(cli, workflow) for cli in clis for workflow in SKILL_WORKFLOWS}
-    return {path.relative_to(repo.top).as_posix(): _lay(root, path, text) for path, text in texts.items()}
+    return {path.relative_to(repo.top).as_posix(): _write_skill(root, path, text) for path, text in texts.items()}
 
 
-def _lay(root: Path, path: Path, text: str) -> str:
-    """One that cannot be written is told; it is no reason for set-up to fail."""
+def _write_skill(root: Path, path: Path, text: str) -> str:
+    """Write one file and return the result. A failure is reported but does not end the setup."""
     try:
-        _check_real(root, path)
-        word = _word(files.read(path) if path.exists() else None, text)
-        if word in (WRITTEN, REFRESHED):
+        _check_no_links(root, path)
+        result = _decide(files.read(path) if path.exists() else None, text)
+        if result in (WRITTEN, REFRESHED):
             files.write(path, text.encode())
-        return word
+        return result
     except (Refusal, SetupError) as error:
         return f"{_NOT_WRITTEN}: {error.message}"
     except OSError as error:
         return f"{_NOT_WRITTEN}: {error.strerror or error}"
 
 
-def _word(data: bytes | None, text: str) -> str:
+def _decide(data: bytes | None, text: str) -> str:
     if data is None:
         return WRITTEN
-    there = data.decode("utf-8", "replace").replace("\r\n", "\n")  # git may have checked it out that way
-    if not has_seal(there):
+    current = data.decode("utf-8", "replace").replace("\r\n", "\n")  # git may check it out with CRLF
+    if not has_seal(current):
         return _FOREIGN
-    if is_seal_broken(there):
+    if is_seal_broken(current):
         return _EDITED
-    return KEPT if there == text else REFRESHED
+    return KEPT if current == text else REFRESHED
 
 
-def _check_real(root: Path, path: Path) -> None:
-    """A link may lead out of the project, so agentd writes through none."""
-    steps = [path, *path.parents]
-    for one in reversed(steps[: steps.index(root)]):
-        if one.is_symlink():
-            raise Refusal(f"{one.relative_to(root)} is a symbolic link, and agentd does not write through one")
-        if one.exists() and one.is_dir() is (one == path):
-            raise Refusal(f"{one.relative_to(root)} is not a {'file' if one == path else 'folder'}")
+def _check_no_links(root: Path, path: Path) -> None:
+    """Refuse links on the path, which may lead out of the project."""
+    parts = [path, *path.parents]
+    for part in reversed(parts[: parts.index(root)]):
+        if part.is_symlink():
+            raise Refusal(f"{part.relative_to(root)} is a symbolic link, and agentd does not write through links")
+        if part.exists() and part.is_dir() is (part == path):
+            raise Refusal(f"{part.relative_to(root)} is not a {'file' if part == path else 'folder'}")

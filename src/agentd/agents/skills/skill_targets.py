@@ -1,18 +1,18 @@
-"""What differs between the CLIs: where a command lies, its format, and how its session asks and waits (pure)."""
+"""What differs between the CLIs: path and format of a command, and how a session asks and waits (pure)."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-# A CLI that ends a silent command sooner must be waited for in shorter pieces.
+# Seconds per `agentd wait`: shorter for a CLI that ends silent commands sooner.
 _LONG, _SHORT = "540", "240"
 
-# AskUserQuestion is not among them: it needs no permission, and some versions of Claude Code answer it with nothing,
-# unseen, when a command allows it.
+# Without AskUserQuestion: it needs no permission, and if a command allows it, some versions of Claude Code answer it
+# with nothing without showing it.
 _READING = ("Read", "Glob", "Grep")
 _KEEPING = "mcp__agentd__create_clarifications"
 
-SkillParts = tuple[str, str]  # what stands before our mark, and after it
+SkillParts = tuple[str, str]  # the text before and after the seal
 SkillFormat = Callable[["SkillWorkflow", str], SkillParts]
 
 
@@ -21,17 +21,17 @@ class SkillWorkflow:
     name: str
     description: str
     hint: str  # its arguments
-    runs: tuple[str, ...]  # commands of agentd; not all may be, or a text in the repository could have itself trusted
-    asks: bool = False  # looks at the code and keeps answers
+    runs: tuple[str, ...]  # allowed agentd commands; not `trust`, or a text in the repository could get itself trusted
+    asks: bool = False  # reads code and stores answers
 
 
 @dataclass(frozen=True)
 class SkillTarget:
-    """`values` fill the templates; a CLI is here if its program or one of the folders is."""
+    """`values` fill the templates; a project uses a CLI if it has one of its `folders`."""
 
     name: str
     folders: tuple[str, ...]
-    place: str  # of a command in the project, with the name of its workflow
+    place: str  # path of a command in the project; `{}` is the name of its workflow
     format: SkillFormat
     values: Mapping[str, str] = field(default_factory=dict)
 
@@ -65,14 +65,14 @@ def _claude(workflow: SkillWorkflow, body: str) -> SkillParts:
         "description": workflow.description,
         "argument-hint": workflow.hint,
         "allowed-tools": ", ".join([*tools, *((_KEEPING, *_READING) if workflow.asks else ())]),
-        "disable-model-invocation": True,  # it spends money, so a person begins it
+        "disable-model-invocation": True,  # it costs money, so only a person starts it
     }
     return _frontmatter(rows), f"---\n{body}"
 
 
 def _codex(workflow: SkillWorkflow, body: str) -> SkillParts:
-    words = f"{workflow.description}. Only when the person asks for agentd."
-    return _frontmatter({"name": f"agentd-{workflow.name}", "description": words}), f"---\n{body}"
+    description = f"{workflow.description}. Only when the person asks for agentd."
+    return _frontmatter({"name": f"agentd-{workflow.name}", "description": description}), f"---\n{body}"
 
 
 def _gemini(workflow: SkillWorkflow, body: str) -> SkillParts:
@@ -81,7 +81,7 @@ def _gemini(workflow: SkillWorkflow, body: str) -> SkillParts:
 
 
 def _frontmatter(rows: Mapping[str, object]) -> str:
-    """JSON strings are YAML ones."""
+    """Render frontmatter; JSON values are valid YAML."""
     return "".join(["---\n", *(f"{key}: {json.dumps(value)}\n" for key, value in rows.items())])
 
 
