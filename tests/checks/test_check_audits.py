@@ -74,7 +74,7 @@ def test_pip_audit_output_is_parsed(name: str) -> None:
 def test_npm_audit_output_is_parsed(name: str, versions: str) -> None:
     problem, *others = audits.read_audit(sample(name))
     assert problem.title == f"lodash {versions}: GHSA-35jh-r3h4-6jhm"
-    assert problem.what == "Command Injection in lodash. The advisory calls it high. Fixed in 4.17.21."
+    assert problem.what == "Command Injection in lodash. The advisory rates it high. Fixed in 4.17.21."
     assert problem.severity is Severity.MEDIUM, "never high: it does not come from the change"
     assert [other.title.rpartition(": ")[2] for other in others] == ["GHSA-vh95-rmgr-6w4m", "GHSA-xvch-5gv4-984h"]
 
@@ -92,7 +92,7 @@ def test_cargo_audit_output_is_parsed() -> None:
 def test_at_most_twenty_problems_are_listed_and_the_rest_counted() -> None:
     head = "Name Version ID    Fix Versions\n---- ------- ----- ------------\n"
     problems = audits.read_audit(head + "".join(f"a    1       I-{number:03}\n" for number in range(45)))
-    assert len(problems) == audits.MOST
+    assert len(problems) == audits.MAX_PROBLEMS
     assert problems[-1].title == "26 more known vulnerabilities"
 
 

@@ -163,10 +163,14 @@ def test_tests_that_no_longer_run_are_counted_in_a_complete_run(
             passed(),
             "ended with exit code 1; 5 tests failed that did not fail before the first edit: a, b, c, d, e.",
         ),
-        (replace(failed(), exit_code=None), passed(), "was ended at its time limit. It passed before the first edit."),
+        (
+            replace(failed(), exit_code=None),
+            passed(),
+            "was stopped at its time limit. It passed before the first edit.",
+        ),
         (COULD_NOT, passed(), "could not run, so nothing was checked."),
         (passed(), passed(), "passed."),
-        (passed(ResultCounts(0, 0, 1)), passed(), "ran no test any more; 41 tests ran before the first edit."),
+        (passed(ResultCounts(0, 0, 1)), passed(), "no longer ran any tests; 41 tests ran before the first edit."),
     ],
 )
 def test_comparison_explains_why_the_check_failed(now: CheckResult, before: CheckResult | None, why: str) -> None:
@@ -179,7 +183,7 @@ def test_comparison_explains_why_the_check_failed(now: CheckResult, before: Chec
 def test_finding_for_a_check_that_could_not_run_suggests_a_fix() -> None:
     finding = failed_check_finding(COULD_NOT, compare_check(COULD_NOT, None), "V2")
     assert finding.title == "Required check could not run: tests"
-    assert finding.suggestion == "Install what `pytest -q` needs, or mend the check in agentd/config.toml."
+    assert finding.suggestion == "Install what `pytest -q` needs, or fix the check in agentd/config.toml."
     assert finding.evidence == records.Evidence(check="tests", quote="sh: pytest: not found")
 
 
@@ -224,7 +228,7 @@ def test_problem_becomes_a_finding_of_its_check() -> None:
 def test_check_findings_combine_failure_and_problems() -> None:
     problem = CheckProblem("No test ran", "It ran no test.", Severity.MEDIUM)
     lost = replace(passed(ResultCounts(0, 0, 0)), problems=(problem,))
-    titles = ["Required check ran no test: tests", "No test ran"]
+    titles = ["Required check ran no tests: tests", "No test ran"]
     assert [one.title for one in check_findings(lost, compare_check(lost, passed()))] == titles
     assert [one.title for one in check_findings(lost, compare_check(lost, None))] == titles[1:]
     assert check_findings(failed("a"), compare_check(failed("a"), failed("a"))) == []

@@ -91,7 +91,7 @@ def test_time_limit_ends_a_check_and_its_children(stage: Stage, monkeypatch: pyt
     Clock(monkeypatch).start_when((stage.folder / "told").exists)
     result = run(stage, "echo begun; echo > told; sleep 600 & sleep 600", timeout=0.5)
     assert (result.status, result.exit_code, result.counts) == (FAILED, None, None)
-    assert result.tail == "begun\n[ended at its time limit of 0.5 s, with all that it had started]"
+    assert result.tail == "begun\n[stopped at its time limit of 0.5 s, with everything it had started]"
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "time.sleep(600)"], ids=["exits", "lives on"])
@@ -219,7 +219,7 @@ def test_pytest_result_is_parsed(stage: Stage) -> None:
     lay(stage, {"tests/test_notes.py": ""})
     result = run(stage, words)
     assert (result.status, result.exit_code, result.counts) == (FAILED, 5, ResultCounts(0, 0, 0))
-    assert [problem.title for problem in result.problems] == ["No test ran"]
+    assert [problem.title for problem in result.problems] == ["No tests ran"]
 
 
 def test_node_result_is_parsed(stage: Stage) -> None:
@@ -235,14 +235,14 @@ def test_runner_that_finds_no_test_passes_with_a_problem(stage: Stage) -> None:
     lay(stage, {"package.json": "{}"})
     result = run(stage, "node --test")
     assert (result.status, result.counts) == (PASSED, ResultCounts(0, 0, 0))
-    assert [problem.title for problem in result.problems] == ["No test ran"]
+    assert [problem.title for problem in result.problems] == ["No tests ran"]
 
 
 def test_test_failures_ignored_by_the_command_are_a_problem(stage: Stage) -> None:
     lay(stage, {"tests/test_notes.py": UNITTEST.format("1 + 1 == 3")})
     result = run(stage, f"{sys.executable} -m unittest discover -s tests || true")
     assert (result.status, result.counts) == (PASSED, ResultCounts(0, 1, 0))
-    assert [problem.title for problem in result.problems] == ["Failed tests are passed over"]
+    assert [problem.title for problem in result.problems] == ["Failed tests are ignored"]
 
 
 def test_runner_started_by_make_is_parsed(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.checks import audits, runner
-from agentd.checks.result import LONG, MANY, NOTHING, ResultCounts
+from agentd.checks.result import MAX_NAME_LENGTH, MAX_NAMES, NOTHING, ResultCounts
 from assertions import assert_grows_linearly
 from plans import EXAMPLE
 
@@ -114,12 +114,12 @@ def test_failures_of_several_runners_are_added() -> None:
 
 
 def test_omitted_test_names_do_not_change_the_count() -> None:
-    lines = [f"FAILED test_a.py::test_{number} - x" for number in range(MANY + 5)]
+    lines = [f"FAILED test_a.py::test_{number} - x" for number in range(MAX_NAMES + 5)]
     text = "\n".join(("=== short test summary info ===", *lines, f"{len(lines)} failed in 1.00s"))
     summary = runner.read_test_summary(text, 1)
-    assert summary.counts == ResultCounts(0, MANY + 5, 0)
-    assert len(summary.failed_tests) == MANY
-    long = f"=== short test summary info ===\nFAILED a.py::test[{'x' * LONG}]\n1 failed in 1.00s"
+    assert summary.counts == ResultCounts(0, MAX_NAMES + 5, 0)
+    assert len(summary.failed_tests) == MAX_NAMES
+    long = f"=== short test summary info ===\nFAILED a.py::test[{'x' * MAX_NAME_LENGTH}]\n1 failed in 1.00s"
     assert runner.read_test_summary(long, 1).failed_tests == ()
 
 
@@ -157,8 +157,8 @@ def test_arbitrary_output_never_fails_the_parsers(lines: list[str], code: int) -
     summary = runner.read_test_summary(text, code)
     if summary.counts:
         assert min(summary.counts.passed, summary.counts.failed, summary.counts.skipped) >= 0
-    assert len(audits.read_audit(text)) <= audits.MOST
-    tail = runner.output_tail(text, summary.said)
+    assert len(audits.read_audit(text)) <= audits.MAX_PROBLEMS
+    tail = runner.output_tail(text, summary.failure_lines)
     assert len(tail) <= runner.TAIL_CHARACTERS
     assert tail.count("\n") < runner.TAIL_LINES
 
@@ -201,7 +201,7 @@ UNITS = {
 def test_parsing_takes_linear_time(unit: str) -> None:
     def look(text: str) -> None:
         cleaned = runner.clean_output(text.encode())
-        runner.output_tail(cleaned, runner.read_test_summary(cleaned, 1).said)
+        runner.output_tail(cleaned, runner.read_test_summary(cleaned, 1).failure_lines)
         audits.read_audit(cleaned)
 
     assert_grows_linearly(look, "", unit, count=2000)

@@ -1,11 +1,10 @@
-"""A project's checks: run by agentd itself, read, and compared with the baseline.
+"""A project's checks: run by agentd, parsed, and compared with the baseline.
 
-runner            runs one check and reads the test runner's summary; `runners` has a module per runner
-captured_output   what is kept of its output
+runner            runs one check and parses the test runner's summary; `runners` has a module per runner
 audits            what an audit reports, as problems
-result            all of that as data, and as the row of a record
-comparison        whether a check blocks, and what is known from the baseline
-failure_findings  what an implementer must answer
+result            the result as data, and as a row of a record
+comparison        whether a check blocks, and which failures are known from the baseline
+failure_findings  findings that an implementer must answer
 """
 
 from typing import TYPE_CHECKING

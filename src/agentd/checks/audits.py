@@ -1,6 +1,6 @@
-"""What pip-audit, npm audit and cargo audit found, read from their text or JSON (pure).
+"""Findings of pip-audit, npm audit and cargo audit, parsed from their text or JSON (pure).
 
-Never high: an audit fails by what others publish, not by the change.
+Severity is never high: an audit fails because of new advisories, not because of the change.
 """
 
 import json
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from agentd.checks.result import SUGGESTION, CheckProblem
 from agentd.domain import Severity
 
-MOST = 20
-_TRIES = 5  # places where JSON may begin
+MAX_PROBLEMS = 20
+_MAX_JSON_STARTS = 5  # lines where JSON may begin
 _SERIOUS = ("critical", "high")
-_NOTE = 300  # characters of what an advisory says of itself
+_MAX_NOTE = 300  # characters of an advisory's description
 
 _PIP_HEAD = re.compile(r"Name +Version +ID +Fix Versions.*")
 _PIP_LINE = re.compile(r"-+(?: -+){3,5}")
@@ -28,23 +28,23 @@ _CARGO_FIELD = re.compile(r"(Crate|Version|Title|ID|Severity|Solution|Warning): 
 
 class _Advisory(NamedTuple):
     package: str
-    version: str  # or the versions that are affected
+    version: str  # or the affected versions
     id: str
     note: str = ""
-    severity: str = ""  # in the advisory's words
+    severity: str = ""  # as the advisory gives it
     fixed: str = ""
 
 
 def read_audit(output: str) -> tuple[CheckProblem, ...]:
-    """None for any other output."""
+    """Return the problems that an audit reports; none for any other output."""
     lines = output.split("\n")
-    found = list(islice(_advisories(output, lines), 50 * MOST))
-    problems = [_problem(advisory) for advisory in dict.fromkeys(found)]
-    if len(problems) <= MOST:
+    advisories = list(islice(_advisories(output, lines), 50 * MAX_PROBLEMS))
+    problems = [_problem(advisory) for advisory in dict.fromkeys(advisories)]
+    if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
-    more = f"{len(problems) - MOST + 1} more known vulnerabilities"
-    last = CheckProblem(more, "Run the command by hand to see them all.", Severity.LOW)
-    return (*problems[: MOST - 1], last)
+    more = f"{len(problems) - MAX_PROBLEMS + 1} more known vulnerabilities"
+    last = CheckProblem(more, "Run the command yourself to see them all.", Severity.LOW)
+    return (*problems[: MAX_PROBLEMS - 1], last)
 
 
 def _advisories(output: str, lines: Sequence[str]) -> Iterator[_Advisory]:
@@ -54,15 +54,15 @@ def _advisories(output: str, lines: Sequence[str]) -> Iterator[_Advisory]:
 
 
 def _problem(advisory: _Advisory) -> CheckProblem:
-    note = advisory.note.strip().partition("\n")[0][:_NOTE].rstrip(". ")
-    words = [
+    note = advisory.note.strip().partition("\n")[0][:_MAX_NOTE].rstrip(". ")
+    sentences = [
         f"{note}." if note else "",
-        f"The advisory calls it {advisory.severity}." if advisory.severity else "",
+        f"The advisory rates it {advisory.severity}." if advisory.severity else "",
         f"Fixed in {advisory.fixed}." if advisory.fixed else "No fixed version is known.",
     ]
     return CheckProblem(
         title=f"{advisory.package} {advisory.version}".strip() + f": {advisory.id}",
-        what=" ".join(word for word in words if word),
+        what=" ".join(sentence for sentence in sentences if sentence),
         severity=Severity.MEDIUM if any(word in advisory.severity.lower() for word in _SERIOUS) else Severity.LOW,
         suggestion=f"Upgrade {advisory.package} to {advisory.fixed}." if advisory.fixed else SUGGESTION,
     )
@@ -72,8 +72,8 @@ def _problem(advisory: _Advisory) -> CheckProblem:
 
 
 def _json(output: str) -> Iterator[dict[str, Any]]:
-    """Objects that begin at the start of a line."""
-    for start in islice(re.finditer(r"^\{", output, re.MULTILINE), _TRIES):
+    """Yield JSON objects that begin at the start of a line."""
+    for start in islice(re.finditer(r"^\{", output, re.MULTILINE), _MAX_JSON_STARTS):
         try:
             data, _ = json.JSONDecoder().raw_decode(output, start.start())
         except (ValueError, RecursionError):
@@ -86,18 +86,18 @@ def _pip_json(data: dict[str, Any]) -> Iterator[_Advisory]:
         for row in _dicts(package.get("vulns")):
             fixed = ", ".join(map(str, _list(row.get("fix_versions"))))
             note = str(row.get("description") or "")
-            yield _Advisory(_word(package, "name"), _word(package, "version"), _word(row, "id"), note, "", fixed)
+            yield _Advisory(_text(package, "name"), _text(package, "version"), _text(row, "id"), note, "", fixed)
 
 
 def _npm_json(data: dict[str, Any]) -> Iterator[_Advisory]:
     packages = data.get("vulnerabilities") if "auditReportVersion" in data else None
     for package in _dicts(list(packages.values()) if isinstance(packages, dict) else None):
         fix = package.get("fixAvailable")
-        fixed = _word(fix, "version") if isinstance(fix, dict) and fix.get("name") == package.get("name") else ""
-        for row in _dicts(package.get("via")):  # a text is another package of this list
-            id_ = _word(row, "url").rpartition("/")[2] or _word(row, "source")
+        fixed = _text(fix, "version") if isinstance(fix, dict) and fix.get("name") == package.get("name") else ""
+        for row in _dicts(package.get("via")):  # a string names another package in this list
+            id_ = _text(row, "url").rpartition("/")[2] or _text(row, "source")
             yield _Advisory(
-                _word(package, "name"), _word(row, "range"), id_, _word(row, "title"), _word(row, "severity"), fixed
+                _text(package, "name"), _text(row, "range"), id_, _text(row, "title"), _text(row, "severity"), fixed
             )
 
 
@@ -107,10 +107,10 @@ def _cargo_json(data: dict[str, Any]) -> Iterator[_Advisory]:
         advisory, package, versions = (_dict(row.get(key)) for key in ("advisory", "package", "versions"))
         fixed = ", ".join(map(str, _list(versions.get("patched"))))
         yield _Advisory(
-            _word(package, "name"),
-            _word(package, "version"),
-            _word(advisory, "id"),
-            _word(advisory, "title"),
+            _text(package, "name"),
+            _text(package, "version"),
+            _text(advisory, "id"),
+            _text(advisory, "title"),
             "",
             fixed,
         )
@@ -125,10 +125,10 @@ def _list(value: object) -> list[Any]:
 
 
 def _dicts(value: object) -> list[dict[str, Any]]:
-    return [one for one in _list(value) if isinstance(one, dict)]
+    return [item for item in _list(value) if isinstance(item, dict)]
 
 
-def _word(row: dict[str, Any], key: str) -> str:
+def _text(row: dict[str, Any], key: str) -> str:
     value = row.get(key)
     return str(value) if isinstance(value, str | int) else ""
 
@@ -137,7 +137,7 @@ def _word(row: dict[str, Any], key: str) -> str:
 
 
 def _pip_text(lines: Sequence[str]) -> Iterator[_Advisory]:
-    """A table; the line under its head shows how wide the columns are."""
+    """Parse a table; the line below its header gives the column widths."""
     spans: list[tuple[int, int]] = []
     for before, line in zip(("", *lines), lines, strict=False):
         if _PIP_HEAD.fullmatch(before) and _PIP_LINE.fullmatch(line.rstrip()):
@@ -150,7 +150,7 @@ def _pip_text(lines: Sequence[str]) -> Iterator[_Advisory]:
 
 
 def _npm_text(lines: Sequence[str]) -> Iterator[_Advisory]:
-    """A paragraph for each package. Those without an advisory only depend on one that has."""
+    """Parse one paragraph per package; packages without an advisory only depend on one that has."""
     if _NPM_HEAD not in lines:
         return
     paragraph: list[str] = []

@@ -1,4 +1,4 @@
-"""A check now, beside the same check before the first edit: does it block, and what is known already (pure)."""
+"""Compare a check with its run before the first edit: whether it blocks, and which failures are known (pure)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,38 +7,38 @@ from dataclasses import dataclass
 from agentd.checks.result import CheckResult
 from agentd.domain import CheckStatus
 
-_SHOWN = 5  # names of tests in a sentence
+_MAX_NAMES = 5  # tests named in a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class CheckComparison:
-    """`known` failed before the first edit too, `new` did not or nobody knows. `why` says it for a finding."""
+    """`known` tests failed before the first edit too, `new` ones did not or it is unknown. `why` is for a finding."""
 
     blocks: bool
     known: tuple[str, ...]
     new: tuple[str, ...]
     why: str
     fewer: int = 0
-    """Tests that ran before the first edit, and as many do not any more."""
+    """How many fewer tests ran than before the first edit."""
 
 
 def compare_check(now: CheckResult, before: CheckResult | None) -> CheckComparison:
-    """Only a required check blocks, and not by tests that are all known by name to have failed before."""
-    known, new = _parted(now.failed_tests, before.failed_tests if before else ())
+    """Compare a check. Only a required one blocks, unless all its failures are known by name from before."""
+    known, new = _split_known(now.failed_tests, before.failed_tests if before else ())
     blocks = now.required and _blocks(now, before, new)
     return CheckComparison(blocks, known, new, _why(now, before, known, new), _fewer(now, before))
 
 
 def _blocks(now: CheckResult, before: CheckResult | None, new: Sequence[str]) -> bool:
     if now.status is CheckStatus.PASSED:
-        return _lost_its_tests(now, before)
+        return _has_lost_tests(now, before)
     if now.status is CheckStatus.COULD_NOT_RUN:
         return True
     return bool(new) or not _is_comparable(now, before)
 
 
-def _parted(names: Sequence[str], earlier: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Two tests of one name need two that failed before."""
+def _split_known(names: Sequence[str], earlier: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split names into known and new failures; a name that occurs twice must have failed twice before."""
     left = Counter(earlier)
     known: list[str] = []
     new: list[str] = []
@@ -49,20 +49,20 @@ def _parted(names: Sequence[str], earlier: Sequence[str]) -> tuple[tuple[str, ..
 
 
 def _is_comparable(now: CheckResult, before: CheckResult | None) -> bool:
-    """The same command with the same end, every failure known by name both times, and nothing left unsaid now."""
+    """Return whether failures can be compared by name: same command and exit code, all failures named, full output."""
     return bool(
         before
         and before.status is CheckStatus.FAILED
         and (before.command, before.exit_code) == (now.command, now.exit_code)
         and (before.counts is None) == (now.counts is None)
-        and _is_named(before)
-        and _is_named(now)
+        and _all_named(before)
+        and _all_named(now)
         and now.is_whole
     )
 
 
-def _is_named(result: CheckResult) -> bool:
-    """A crash at collection, or in the middle, is a failure without a name."""
+def _all_named(result: CheckResult) -> bool:
+    """Return whether every failure has a name; a crash has none."""
     names = len(result.failed_tests)
     return names > 0 and (result.counts is None or result.counts.failed == names)
 
@@ -73,13 +73,13 @@ def _fewer(now: CheckResult, before: CheckResult | None) -> int:
     return max(0, before.counts.ran - now.counts.ran)
 
 
-def _lost_its_tests(now: CheckResult, before: CheckResult | None) -> bool:
-    """Nothing is said of any test now, where some ran before."""
+def _has_lost_tests(now: CheckResult, before: CheckResult | None) -> bool:
+    """Return whether no tests ran now although some ran before."""
     is_silent = now.counts is None or not now.counts.ran
     return bool(is_silent and before and before.counts and before.counts.ran)
 
 
-# ---- the sentence
+# ---- text
 
 
 def _why(now: CheckResult, before: CheckResult | None, known: Sequence[str], new: Sequence[str]) -> str:
@@ -87,13 +87,13 @@ def _why(now: CheckResult, before: CheckResult | None, known: Sequence[str], new
         return f"`{now.command}` could not run, so nothing was checked."
     if now.status is CheckStatus.PASSED:
         return f"`{now.command}` {_passed(now, before)}"
-    ended = "was ended at its time limit" if now.exit_code is None else f"ended with exit code {now.exit_code}"
+    ended = "was stopped at its time limit" if now.exit_code is None else f"ended with exit code {now.exit_code}"
     return f"`{now.command}` {ended}{_failures(now, before, known, new)}"
 
 
 def _passed(now: CheckResult, before: CheckResult | None) -> str:
-    if before and before.counts and _lost_its_tests(now, before):
-        return f"ran no test any more; {_tests(before.counts.ran)} ran before the first edit."
+    if before and before.counts and _has_lost_tests(now, before):
+        return f"no longer ran any tests; {_tests(before.counts.ran)} ran before the first edit."
     return "passed."
 
 
@@ -102,7 +102,7 @@ def _failures(now: CheckResult, before: CheckResult | None, known: Sequence[str]
         return (
             f"; {_tests(len(new))} failed that did not fail before the first edit: {_list(new)}."
             if new
-            else (". It passed before the first edit.")
+            else ". It passed before the first edit."
         )
     if not _is_comparable(now, before):
         failed = f"; {_tests(len(now.failed_tests))} failed: {_list(now.failed_tests)}." if now.failed_tests else "."
@@ -126,5 +126,5 @@ def _tests(number: int) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+    shown = ", ".join(names[:_MAX_NAMES])
+    return f"{shown} and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else shown

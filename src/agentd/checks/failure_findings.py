@@ -1,4 +1,4 @@
-"""What a check says, as findings for a maker to answer (pure)."""
+"""Failed checks as findings for the implementer to answer (pure)."""
 
 import re
 
@@ -12,13 +12,13 @@ _LAST_WORD = re.compile(r"[\w-]+(?=\W*$)")
 
 
 def check_findings(result: CheckResult, comparison: CheckComparison) -> list[Finding]:
-    """Of a check that blocks, and of each problem; ids are given later."""
+    """Return a finding for a check that blocks, and one per problem; ids are assigned later."""
     blocking = [failed_check_finding(result, comparison)] if comparison.blocks else []
     return blocking + [problem_finding(result, problem) for problem in result.problems]
 
 
 def failed_check_finding(result: CheckResult, comparison: CheckComparison, id_: str = "") -> Finding:
-    """For a required check that blocks."""
+    """Return the finding for a required check that blocks."""
     return _finding(
         result,
         id_,
@@ -67,16 +67,16 @@ def _title(result: CheckResult) -> str:
         case CheckStatus.FAILED:
             return "Required check failed"
         case CheckStatus.PASSED:
-            return "Required check ran no test"
+            return "Required check ran no tests"
 
 
 def _suggestion(result: CheckResult, comparison: CheckComparison) -> str:
     if result.status is CheckStatus.COULD_NOT_RUN:
-        return f"Install what `{result.command}` needs, or mend the check in agentd/config.toml."
+        return f"Install what `{result.command}` needs, or fix the check in agentd/config.toml."
     if result.status is CheckStatus.PASSED:
-        return "Put the tests back, or let the command find them."
+        return "Restore the tests, or make the command find them."
     if result.exit_code is None:
-        return "Find out what takes so long; a check that needs more time has its timeout in agentd/config.toml."
+        return "Find out what takes so long. If the check needs more time, raise its timeout in agentd/config.toml."
     tests = len(comparison.new) or len(comparison.known)
     if not tests:
         return f"Make `{result.command}` pass without weakening it."
@@ -84,7 +84,7 @@ def _suggestion(result: CheckResult, comparison: CheckComparison) -> str:
 
 
 def _quote(result: CheckResult, comparison: CheckComparison) -> str | None:
-    """The line that says it best: one that names a failed test, else one that speaks of a failure, else the last."""
+    """Return the most telling line: one that names a failed test, else one that mentions a failure, else the last."""
     lines = [line.strip() for line in result.tail.split("\n") if line.strip()]
     if result.exit_code is None:
         return lines[-1] if lines else None

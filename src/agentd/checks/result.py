@@ -1,4 +1,4 @@
-"""What came of a check, as data and as the row of a record (pure)."""
+"""The result of a check, as data and as a row of a record (pure)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Any
 
 from agentd.domain import CheckStatus, FieldReader, Severity
 
-SUGGESTION = "Mend it if it belongs to this change; if not, say so."
+SUGGESTION = "Fix it if it belongs to this change; if not, say so."
 
 
 @dataclass(frozen=True, slots=True)
 class ResultCounts:
-    """Tests. Errors count as failed, expected failures and those to be done as skipped."""
+    """Number of tests. Errors count as failed; expected failures and to-dos count as skipped."""
 
     passed: int
     failed: int
@@ -24,7 +24,7 @@ class ResultCounts:
 
 @dataclass(frozen=True, slots=True)
 class CheckProblem:
-    """Something to know about a check that its status does not say: what an audit found, that no test ran."""
+    """A problem that the status does not show: a vulnerability found by an audit, or that no test ran."""
 
     title: str
     what: str
@@ -34,10 +34,10 @@ class CheckProblem:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """`counts` None: they could not be read. A name stands twice in `failed_tests` if two tests of that name failed.
+    """`counts` is None if unknown. A name is in `failed_tests` twice if two tests of that name failed.
 
-    `exit_code` None: it did not run, or was ended at its time limit. `is_whole` False: the runner stopped early, or
-    some of its output was not kept, so tests that nothing is said about may have failed too.
+    `exit_code` is None if it did not run, or was stopped at its time limit. `is_whole` is False if the runner stopped
+    early or some output was dropped, so that other tests may have failed too.
     """
 
     name: str
@@ -53,7 +53,7 @@ class CheckResult:
     is_whole: bool = True
 
     def row(self, before: "CheckResult | Mapping[str, Any] | None", tree: str, at: str) -> dict[str, Any]:
-        """As a record has it. `before`: the run before the first edit, None if there was none."""
+        """Return the row for a record. `before` is the run before the first edit, None if there was none."""
         earlier = result_from_row(before) if isinstance(before, Mapping) else before
         return {
             "name": self.name,
@@ -72,7 +72,7 @@ class CheckResult:
 
 
 def result_from_row(row: Mapping[str, Any]) -> CheckResult:
-    """A row that cannot be read is a StateError."""
+    """Parse a row; an invalid one is a StateError."""
     fields = FieldReader(row, f"the check {row.get('name')}")
     counts = fields.inner("counts")
     return CheckResult(
@@ -94,58 +94,58 @@ def _counts_row(counts: ResultCounts) -> dict[str, int]:
     return {"passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped}
 
 
-MANY = 1000  # names of failed tests; more are not kept, and such a run cannot be compared
-LONG = 500  # characters of a name
+MAX_NAMES = 1000  # failed tests; more are dropped, and such a run cannot be compared
+MAX_NAME_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerSummary:
-    """`unnamed`: failures that are no test's. `said`: the lines that name a failure. `counts` has the unnamed too.
+    """`unnamed`: failures that are not of a test, included in `counts`. `failure_lines`: the lines that name a failure.
 
-    `counts` None: the runner tells names, but no numbers.
+    `counts` is None if the runner prints names but no numbers.
     """
 
     runner: str
     counts: ResultCounts | None
     names: tuple[str, ...] = ()
     unnamed: int = 0
-    said: tuple[str, ...] = ()
+    failure_lines: tuple[str, ...] = ()
     is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class TestSummary:
-    """`failed_tests` has all that failed if `counts` says as many; without counts it has all, or none."""
+    """`failed_tests` is complete if `counts` has the same number; without counts it has all failures or none."""
 
     counts: ResultCounts | None
     failed_tests: tuple[str, ...]
     runner: str | None
-    said: tuple[str, ...] = ()
+    failure_lines: tuple[str, ...] = ()
     is_whole: bool = True
 
 
 NOTHING = TestSummary(None, (), None)
 
 
-def combine_summaries(found: Sequence[RunnerSummary]) -> TestSummary:
-    """The sum of what all runners of a command say."""
-    if not found:
+def combine_summaries(summaries: Sequence[RunnerSummary]) -> TestSummary:
+    """Add up the summaries of all runners of a command."""
+    if not summaries:
         return NOTHING
-    known = [one.counts for one in found if one.counts]
-    counts = _sum(known) if len(known) == len(found) else None
-    every = [name for one in found for name in one.names]
-    names = [name for name in every if len(name) <= LONG][:MANY]
-    is_all_named = len(names) == len(every) and not any(one.unnamed for one in found)
+    known = [summary.counts for summary in summaries if summary.counts]
+    counts = _sum(known) if len(known) == len(summaries) else None
+    all_names = [name for summary in summaries for name in summary.names]
+    names = [name for name in all_names if len(name) <= MAX_NAME_LENGTH][:MAX_NAMES]
+    is_all_named = len(names) == len(all_names) and not any(summary.unnamed for summary in summaries)
     return TestSummary(
         counts=counts,
         failed_tests=tuple(names) if counts or is_all_named else (),
-        runner=", ".join(one.runner for one in found),
-        said=tuple(line for one in found for line in one.said),
-        is_whole=all(one.is_whole for one in found),
+        runner=", ".join(summary.runner for summary in summaries),
+        failure_lines=tuple(line for summary in summaries for line in summary.failure_lines),
+        is_whole=all(summary.is_whole for summary in summaries),
     )
 
 
 def _sum(counts: Sequence[ResultCounts]) -> ResultCounts:
     return ResultCounts(
-        sum(one.passed for one in counts), sum(one.failed for one in counts), sum(one.skipped for one in counts)
+        sum(each.passed for each in counts), sum(each.failed for each in counts), sum(each.skipped for each in counts)
     )

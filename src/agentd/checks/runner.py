@@ -1,12 +1,12 @@
-"""Run one check, as a person would by hand, and let nothing of it outlive the run.
+"""Run one check as a person would, and end everything it started.
 
-By the shell, in the project's folder, with nothing to read and no terminal. The processes are started and ended as an
-agent's are (`agents.process`), so they end with agentd too, however that ends.
+It runs in a shell, in the project's folder, without input or a terminal. Its processes are managed like an agent's
+(`agents.process`), so they also end when agentd does.
 
 passed         exit code 0
-failed         any other, a signal (told as 128 and its number, as shells do), or the time limit (no exit code)
-could not run  the shell or the folder is not there, the shell could not start the command (126, 127), or Python has no
-               such module: nothing was checked, and there is no exit code
+failed         any other exit code, a signal (128 plus its number, as in shells), or the time limit (no exit code)
+could not run  the shell or the folder is missing, the shell could not start the command (126, 127), or the Python
+               module is not installed: nothing was checked, and there is no exit code
 """
 
 import math
@@ -35,7 +35,7 @@ FIRST = 64 * 1024  # bytes kept from the start
 LAST = 1024 * 1024  # bytes kept from the end
 TAIL_LINES = 30
 TAIL_CHARACTERS = 4000
-_NAMING_LINES = 12  # of a tail, for failures that were named further up
+_FAILURE_LINES = 12  # lines of a tail for failures that were named further up
 _LINE_CHARACTERS = 500
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])?")
@@ -43,17 +43,17 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 
 
 class CapturedOutput:
-    """The first and the last of what is heard, in bounded memory."""
+    """Keeps the first and the last part of the output, in bounded memory."""
 
     def __init__(self) -> None:
         self._first = bytearray()
         self._last = bytearray()
-        self._heard = 0
-        self._left_out = 0
+        self._size = 0
+        self._cut_off = 0
 
-    def hear(self, stream: str, line: bytes, left_out: int) -> None:
-        self._left_out += left_out
-        self._heard += len(line) + 1
+    def add_line(self, stream: str, line: bytes, cut_off: int) -> None:
+        self._cut_off += cut_off
+        self._size += len(line) + 1
         if not self._last and len(self._first) + len(line) < FIRST:
             self._first += line + b"\n"
             return
@@ -62,45 +62,45 @@ class CapturedOutput:
             del self._last[:-LAST]
 
     def text(self) -> tuple[str, bool]:
-        """Cleaned; and whether that is all there was."""
+        """Return the cleaned text, and whether it is complete."""
         last = bytes(self._last[-LAST:])
-        missing = self._heard - len(self._first) - len(last) + self._left_out
+        missing = self._size - len(self._first) - len(last) + self._cut_off
         if not missing:
             return clean_output(bytes(self._first) + last), True
         return clean_output(bytes(self._first) + b"\n[%d bytes left out]\n" % missing + last), False
 
 
 def clean_output(data: bytes) -> str:
-    """Text without colours and control characters; a line written over shows what it showed last."""
+    """Remove colors and control characters; of an overwritten line, keep the last version."""
     text = _ESCAPES.sub("", data.decode("utf-8", "replace"))
     lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _CONTROL.sub("", "\n".join(lines))
 
 
-def output_tail(text: str, said: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """The last lines that say something and the notes of agentd under them; before them, lines that name failures."""
-    lines = [_short(line) for line in _without_gaps(text.split("\n")[-10 * TAIL_LINES :])]
+def output_tail(text: str, failure_lines: Sequence[str], notes: Sequence[str] = ()) -> str:
+    """Return lines that name failures, the last lines of the output, and notes by agentd."""
+    lines = [_shorten(line) for line in _collapse_blank_lines(text.split("\n")[-10 * TAIL_LINES :])]
     end = lines[-TAIL_LINES:]
-    named = [line for line in dict.fromkeys(map(_short, said[: 2 * TAIL_LINES])) if line not in end]
-    naming = _fitting(named[:_NAMING_LINES], TAIL_CHARACTERS // 2)
-    room = TAIL_CHARACTERS - sum(len(line) + 1 for line in (*naming, *notes))
-    last = _fitting(end[: -(TAIL_LINES - len(naming) - len(notes)) - 1 : -1], room)[::-1]
-    return "\n".join((*naming, *last, *notes)).strip("\n")
+    shortened = dict.fromkeys(map(_shorten, failure_lines[: 2 * TAIL_LINES]))
+    earlier = [line for line in shortened if line not in end]
+    head = _take_fitting(earlier[:_FAILURE_LINES], TAIL_CHARACTERS // 2)
+    characters = TAIL_CHARACTERS - sum(len(line) + 1 for line in (*head, *notes))
+    last = _take_fitting(end[: -(TAIL_LINES - len(head) - len(notes)) - 1 : -1], characters)[::-1]
+    return "\n".join((*head, *last, *notes)).strip("\n")
 
 
-def _fitting(lines: Iterable[str], room: int) -> list[str]:
-    """As many of the first as there is room for."""
+def _take_fitting(lines: Iterable[str], characters: int) -> list[str]:
+    """Return as many of the first lines as fit."""
     kept = []
     for line in lines:
-        room -= len(line) + 1
-        if room < 0:
+        characters -= len(line) + 1
+        if characters < 0:
             break
         kept.append(line)
     return kept
 
 
-def _without_gaps(lines: Iterable[str]) -> list[str]:
-    """Several empty lines are one."""
+def _collapse_blank_lines(lines: Iterable[str]) -> list[str]:
     kept: list[str] = []
     for line in lines:
         if line.strip() or (kept and kept[-1]):
@@ -110,12 +110,12 @@ def _without_gaps(lines: Iterable[str]) -> list[str]:
     return kept
 
 
-def _short(line: str) -> str:
+def _shorten(line: str) -> str:
     line = line.expandtabs(4).rstrip()
     return line if len(line) <= _LINE_CHARACTERS else f"{line[: _LINE_CHARACTERS - 1]}…"
 
 
-_LONGEST = 4000  # characters of a line that are looked at; what runners say is shorter
+_MAX_LINE = 4000  # characters of a line that are parsed; summaries are shorter
 _READERS: tuple[Callable[[Sequence[str]], RunnerSummary | None], ...] = (
     python.read_pytest,
     python.read_unittest,
@@ -128,32 +128,31 @@ _READERS: tuple[Callable[[Sequence[str]], RunnerSummary | None], ...] = (
 
 
 def read_test_summary(output: str, exit_code: int | None) -> TestSummary:
-    """`exit_code` None: it was ended, and what it had said by then is no summary."""
+    """Parse the test runners' summaries. `exit_code` None: it was stopped before it could print one."""
     if exit_code is None:
         return NOTHING
-    lines = [line[:_LONGEST].rstrip() for line in output.split("\n")]
-    found = [one for reader in _READERS if (one := reader(lines))]
-    return combine_summaries(found)
+    lines = [line[:_MAX_LINE].rstrip() for line in output.split("\n")]
+    return combine_summaries([summary for reader in _READERS if (summary := reader(lines))])
 
 
 _SHELL = "/bin/sh"
-_BOTH_STREAMS = f'exec {_SHELL} -c "$1" 2>&1'  # in the order in which they were written
+_BOTH_STREAMS = f'exec {_SHELL} -c "$1" 2>&1'  # keeps the order of stdout and stderr
 _NOT_STARTED = (126, 127)
 _MODULE = re.compile(r"-m\s+([\w.]+)")
 _OWN = {"CI": "true", "NO_COLOR": "1", "TERM": "dumb"}
-# Colour by force, and the mark by which node takes itself for a part of a test and runs none.
+# Variables that force colors, and the one that makes node think it runs inside a test.
 _NOT_PASSED_ON = frozenset((*git.LOCATIONS, "FORCE_COLOR", "CLICOLOR_FORCE", "NODE_TEST_CONTEXT"))
 
 
 def run_check(
     check: CheckSettings, folder: Path, environ: Mapping[str, str], *, lock: int | None = None
 ) -> CheckResult:
-    """`folder` is the project's in the change's tree. The processes that watch over it hold `lock` until all is over.
+    """Run a check in `folder`, the project in the change's worktree. The reaper holds `lock` until all has ended.
 
-    Ctrl-C ends everything, and goes on as a KeyboardInterrupt.
+    Ctrl-C ends everything and raises KeyboardInterrupt.
     """
     env = check_environment(environ)
-    kept = CapturedOutput()
+    output = CapturedOutput()
     try:
         outcome = run_process(
             [_SHELL, "-c", _BOTH_STREAMS, _SHELL, check.command],
@@ -161,50 +160,50 @@ def run_check(
             cwd=folder,
             stdin=b"",
             bounds=ProcessLimits(wall_secs=check.timeout, idle_secs=math.inf, output_bytes=1 << 62, line_bytes=LAST),
-            hear=kept.hear,
+            on_line=output.add_line,
             lock=lock,
         )
     except CannotStart as error:
         return _result(check, CheckStatus.COULD_NOT_RUN, None, 0, NOTHING, (), str(error))
-    text, is_all = kept.text()
-    return _told(check, outcome, _bare(text, folder, env), is_all)
+    text, is_complete = output.text()
+    return _parse_outcome(check, outcome, _sanitize(text, folder, env), is_complete)
 
 
 def check_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The person's own, but for what would lead a command astray."""
+    """Return the user's environment without variables that would affect the command."""
     kept = {
         name: value for name, value in environ.items() if name not in _NOT_PASSED_ON and not is_session_variable(name)
     }
     return kept | _OWN
 
 
-def _bare(text: str, folder: Path, env: Mapping[str, str]) -> str:
-    """Without secrets, and with paths as seen from the folder: what is kept is committed, and compared."""
+def _sanitize(text: str, folder: Path, env: Mapping[str, str]) -> str:
+    """Redact secrets and make paths relative to the folder: the output is committed and compared."""
     for place in {os.path.abspath(folder), os.path.realpath(folder)} - {"/"}:
         text = text.replace(f"{place}/", "")
     return Redactor(env).clean(text)
 
 
-def _told(check: CheckSettings, outcome: ProcessOutcome, text: str, is_all: bool) -> CheckResult:
-    status, code, notes = _ended(check, outcome, text)
+def _parse_outcome(check: CheckSettings, outcome: ProcessOutcome, text: str, is_complete: bool) -> CheckResult:
+    status, code, notes = _status(check, outcome, text)
     summary = read_test_summary(text, code)
     problems = (*_problems(check, status, summary), *audits.read_audit(text))
-    tail = output_tail(text, summary.said, notes)
-    is_whole = is_all and summary.is_whole
+    tail = output_tail(text, summary.failure_lines, notes)
+    is_whole = is_complete and summary.is_whole
     return _result(check, status, code, outcome.duration_ms, summary, problems, tail, is_whole)
 
 
-def _ended(check: CheckSettings, outcome: ProcessOutcome, text: str) -> tuple[CheckStatus, int | None, list[str]]:
-    """Status, exit code, and what agentd says about its end."""
-    notes = [] if outcome.is_gone else ["[something that it started could not be ended]"]
+def _status(check: CheckSettings, outcome: ProcessOutcome, text: str) -> tuple[CheckStatus, int | None, list[str]]:
+    """Return the status, the exit code, and notes about how it ended."""
+    notes = [] if outcome.is_gone else ["[a process that it started could not be ended]"]
     code = outcome.exit_code
     if outcome.ending is not ProcessEnding.EXITED:
-        limit = f"[ended at its time limit of {check.timeout:g} s, with all that it had started]"
+        limit = f"[stopped at its time limit of {check.timeout:g} s, with everything it had started]"
         return CheckStatus.FAILED, None, [*notes, limit]
     if code is None or code < 0:
         number = -code if code else signal.SIGKILL
         return CheckStatus.FAILED, 128 + number, [*notes, f"[ended by {_signal_name(number)}]"]
-    if code in _NOT_STARTED or (code and _has_no_module(check.command, text)):
+    if code in _NOT_STARTED or (code and _is_module_missing(check.command, text)):
         return CheckStatus.COULD_NOT_RUN, None, notes
     return CheckStatus.FAILED if code else CheckStatus.PASSED, code, notes
 
@@ -216,24 +215,24 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _has_no_module(command: str, text: str) -> bool:
-    """`python -m pytest` without pytest: a line of its own, and nothing else was said."""
+def _is_module_missing(command: str, text: str) -> bool:
+    """Return whether `python -m pytest` failed because pytest is not installed: its only output says so."""
     module = _MODULE.search(command)
-    said = text.strip()
-    return module is not None and "\n" not in said and said.endswith(f": No module named {module[1]}")
+    output = text.strip()
+    return module is not None and "\n" not in output and output.endswith(f": No module named {module[1]}")
 
 
 def _problems(check: CheckSettings, status: CheckStatus, summary: TestSummary) -> list[CheckProblem]:
     counts = summary.counts
     if counts and not counts.ran:
-        what = f"`{check.command}` ran no test ({counts.skipped} skipped)."
+        what = f"`{check.command}` ran no tests ({counts.skipped} skipped)."
         return [
-            CheckProblem("No test ran", what, Severity.MEDIUM, "Add a test, or let the command find those there are.")
+            CheckProblem("No tests ran", what, Severity.MEDIUM, "Add a test, or make the command find existing ones.")
         ]
     if status is CheckStatus.PASSED and counts and counts.failed:
         what = f"`{check.command}` ended with exit code 0 although {counts.failed} tests failed."
         return [
-            CheckProblem("Failed tests are passed over", what, Severity.MEDIUM, "Let the command end as its tests do.")
+            CheckProblem("Failed tests are ignored", what, Severity.MEDIUM, "Make the command fail if a test fails.")
         ]
     return []
 

@@ -1,5 +1,5 @@
-"""Test runners, recognized by what they print. Each module has `read`: lines of output -> Found, or None (pure).
+"""Test runners, recognized by their output. Each `read_*` function returns a RunnerSummary or None (pure).
 
-A failure that is no test's by name (a file that cannot be imported, a package that does not build, a crash) is counted
-and has no name: by that it can be told that a run cannot be compared with another.
+A failure that does not belong to a test (a file that cannot be imported, a package that does not build, a crash) is
+counted but has no name, which shows that the run cannot be compared with another.
 """

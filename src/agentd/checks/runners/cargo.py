@@ -1,4 +1,4 @@
-"""cargo test: a result for each binary, added up. It stops after the first one that fails, unless told not to."""
+"""cargo test: the sum of the results of all binaries. It stops after the first failing one unless told otherwise."""
 
 import re
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ _ALL_RAN = re.compile(r"error: \d+ targets? failed:")
 class _CargoReader:
     def __init__(self) -> None:
         self.target = ""
-        self.listed: list[str] | None = None  # the last list of failures, None outside of one
+        self.listed: list[str] | None = None  # the current list of failures, None outside of one
         self.names: list[str] = []
-        self.said: list[str] = []
+        self.failure_lines: list[str] = []
         self.passed = self.failed = self.skipped = 0
         self.started = self.ended = self.crashes = 0
 
@@ -34,34 +34,34 @@ class _CargoReader:
             self._end(result)
         elif line.startswith("error: could not compile"):
             self.crashes += 1
-            self.said.append(line)
+            self.failure_lines.append(line)
         elif line.endswith((" ... FAILED", " --- FAILED")):
-            self.said.append(line)
+            self.failure_lines.append(line)
 
     def _end(self, result: re.Match[str]) -> None:
         passed, failed, skipped = map(int, result.groups())
         self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
         self.ended += 1
-        # the list of names stands right before the result, after the output of the tests, which may be indented too
+        # the names come right before the result; the output of tests before them may be indented too
         for name in (self.listed or [])[-failed:] if failed else ():
             self.names.append(self.target + _LINE_NUMBER.sub("", name))
         self.listed = None
 
 
 def read_cargo(lines: Sequence[str]) -> RunnerSummary | None:
-    reading = _CargoReader()
+    reader = _CargoReader()
     for line in lines:
-        reading.take(line)
-    if not reading.ended:
+        reader.take(line)
+    if not reader.ended:
         return None
-    unnamed = reading.crashes + max(0, reading.started - reading.ended)  # a binary that ended without a result
-    failed = reading.failed + unnamed
+    unnamed = reader.crashes + max(0, reader.started - reader.ended)  # binaries without a result
+    failed = reader.failed + unnamed
     has_stopped = any(line.startswith("error: test failed") for line in lines)
     return RunnerSummary(
         runner="cargo",
-        counts=ResultCounts(reading.passed, failed, reading.skipped),
-        names=tuple(reading.names),
-        unnamed=max(0, failed - len(reading.names)),
-        said=tuple(reading.said),
+        counts=ResultCounts(reader.passed, failed, reader.skipped),
+        names=tuple(reader.names),
+        unnamed=max(0, failed - len(reader.names)),
+        failure_lines=tuple(reader.failure_lines),
         is_whole=not has_stopped or any(map(_ALL_RAN.fullmatch, lines)),
     )

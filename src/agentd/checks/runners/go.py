@@ -1,4 +1,4 @@
-"""go test: plain (names of what failed, no counts), with -v and with -json. A test with subtests counts as them."""
+"""go test: plain (names of failures, no counts), with -v and with -json. Subtests count instead of their parent."""
 
 import json
 import re
@@ -9,9 +9,9 @@ from agentd.checks.result import ResultCounts, RunnerSummary
 
 _TEST = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)")
 _PACKAGE = re.compile(r"(ok  |FAIL|\?   )\t(\S+)[\t ](\(cached\)|[\d.]+s|\[.*\]).*")
-_DEEP = 20
+_MAX_DEPTH = 20
 _NO_FILES = "[no test files]"
-_WORDS = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip"}
+_ENDS = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip"}
 
 
 class _GoTest(NamedTuple):
@@ -24,8 +24,8 @@ class _GoTest(NamedTuple):
 class _GoReader:
     def __init__(self) -> None:
         self.tests: list[_GoTest] = []
-        self.waiting: dict[str, list[_GoTest]] = {}  # by package; in plain text its name comes after them
-        self.crashed: list[str] = []  # the line for each package that failed otherwise than by a test
+        self.pending: dict[str, list[_GoTest]] = {}  # by package; in plain text, its name comes after its tests
+        self.crashed: list[str] = []  # the line of each package that failed for another reason than a test
         self.packages = self.without_tests = 0
         self.has_counts = self.has_panicked = False
 
@@ -37,13 +37,13 @@ class _GoReader:
         elif line.startswith("panic: "):
             self.has_panicked = True
         elif test := _TEST.fullmatch(line):
-            self._wait("", test[2], _WORDS[test[1]], line.strip())
+            self._add_pending("", test[2], _ENDS[test[1]], line.strip())
         elif package := _PACKAGE.fullmatch(line):
-            tests = [test._replace(package=package[2]) for test in self.waiting.pop("", ())]
+            tests = [test._replace(package=package[2]) for test in self.pending.pop("", ())]
             self._package(tests, package[1] == "FAIL", package[3] == _NO_FILES, line)
 
-    def _wait(self, package: str, name: str, end: str, line: str) -> None:
-        self.waiting.setdefault(package, []).append(_GoTest(package, name, end, line))
+    def _add_pending(self, package: str, name: str, end: str, line: str) -> None:
+        self.pending.setdefault(package, []).append(_GoTest(package, name, end, line))
 
     def _package(self, tests: list[_GoTest], has_failed: bool, is_without_tests: bool, line: str) -> None:
         self.packages += 1
@@ -54,7 +54,7 @@ class _GoReader:
         self.has_panicked = False
 
     def _event(self, line: str) -> None:
-        if '"Action":"output"' in line:  # most of them, and long
+        if '"Action":"output"' in line:  # most events, and long ones
             self.has_panicked |= '"Output":"panic: ' in line
             return
         try:
@@ -66,42 +66,42 @@ class _GoReader:
             return
         self.has_counts = True
         if isinstance(test, str):
-            self._wait(package, test, action, line)
+            self._add_pending(package, test, action, line)
         else:
-            self._package(self.waiting.pop(package, []), action == "fail", action == "skip", line)
+            self._package(self.pending.pop(package, []), action == "fail", action == "skip", line)
 
 
 def read_go(lines: Sequence[str]) -> RunnerSummary | None:
-    reading = _GoReader()
+    reader = _GoReader()
     for line in lines:
-        reading.take(line)
-    if not reading.packages:
+        reader.take(line)
+    if not reader.packages:
         return None
-    tests = _leaves(reading.tests)
+    tests = _leaves(reader.tests)
     failed = [test for test in tests if test.end == "fail"]
     passed, skipped = (sum(test.end == end for test in tests) for end in ("pass", "skip"))
-    unnamed = len(reading.crashed)
-    is_counted = reading.has_counts or reading.without_tests == reading.packages
+    unnamed = len(reader.crashed)
+    is_counted = reader.has_counts or reader.without_tests == reader.packages
     return RunnerSummary(
         runner="go",
         counts=ResultCounts(passed, len(failed) + unnamed, skipped) if is_counted else None,
         names=tuple(f"{test.package}.{test.name}" for test in failed),
         unnamed=unnamed,
-        said=(*(test.line for test in failed), *reading.crashed),
+        failure_lines=(*(test.line for test in failed), *reader.crashed),
     )
 
 
 def _leaves(tests: Iterable[_GoTest]) -> list[_GoTest]:
-    """Without those that are only the sum of their subtests."""
+    """Leave out tests that have subtests."""
     tests = list(tests)
     parents = {(test.package, parent) for test in tests for parent in _parents(test.name)}
     return [test for test in tests if (test.package, test.name) not in parents]
 
 
 def _parents(name: str) -> Iterator[str]:
-    """A name of its own may hold a slash too, so all that may be one; nobody nests deeper."""
+    """Yield all possible parents of a test; a test name may contain a slash too."""
     at = -1
-    for _ in range(_DEEP):
+    for _ in range(_MAX_DEPTH):
         at = name.find("/", at + 1)
         if at == -1:
             return

@@ -1,4 +1,4 @@
-"""Jest: "Tests: 1 failed, 2 passed, 3 total", the names after a bullet under the file that failed."""
+"""Jest and Vitest. Jest prints "Tests: 1 failed, 2 passed, 3 total", and names after a bullet below the failed file."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ def read_jest(lines: Sequence[str]) -> RunnerSummary | None:
         sum(int(number) for number, word in words if word in kind)
         for kind in (("passed",), ("failed",), ("skipped", "todo"))
     )
-    if _JEST_REPEATED in lines:  # of many files: what went before stands there again
+    if _JEST_REPEATED in lines:  # with many files, all failures are repeated there
         lines = lines[lines.index(_JEST_REPEATED) :]
     failures = list(_jest_failures(lines))
     names = [f"{file} › {title}" for file, title in failures if title != _JEST_CRASH]
@@ -32,7 +32,7 @@ def read_jest(lines: Sequence[str]) -> RunnerSummary | None:
         counts=ResultCounts(passed, failed + crashes, skipped),
         names=tuple(names),
         unnamed=max(crashes, failed + crashes - len(names)),
-        said=tuple(f"  ● {title}" for _, title in failures),
+        failure_lines=tuple(f"  ● {title}" for _, title in failures),
     )
 
 
@@ -59,13 +59,13 @@ def read_vitest(lines: Sequence[str]) -> RunnerSummary | None:
         sum(int(number) for number, word in words if word in kind and number.isdecimal())
         for kind in (("passed",), ("failed",), ("skipped", "todo"))
     )
-    said = [(line.strip(), match[1]) for line in lines if (match := _VITEST_FAIL.fullmatch(line))]
-    names = [name for _, name in said if " > " in name]
-    crashes = len(said) - len(names)  # a file without a test in it
+    failures = [(line.strip(), match[1]) for line in lines if (match := _VITEST_FAIL.fullmatch(line))]
+    names = [name for _, name in failures if " > " in name]
+    crashes = len(failures) - len(names)  # files without a test
     return RunnerSummary(
         runner="vitest",
         counts=ResultCounts(passed, failed + crashes, skipped),
         names=tuple(names),
         unnamed=max(crashes, failed + crashes - len(names)),
-        said=tuple(line for line, _ in said),
+        failure_lines=tuple(line for line, _ in failures),
     )

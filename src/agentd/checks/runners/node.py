@@ -17,18 +17,10 @@ class _TapFailure(NamedTuple):
     file: str
     path: tuple[str, ...]
     line: str
-    is_parent: bool  # it failed by its subtests alone
+    is_parent: bool  # it failed only because of its subtests
 
 
-def _tap_failures(lines: Sequence[str]) -> list[_TapFailure]:
-    return [one for one in _failed(lines) if not one.is_parent]
-
-
-def _failed_parents(lines: Sequence[str]) -> int:
-    return sum(one.is_parent for one in _failed(lines))
-
-
-def _failed(lines: Sequence[str]) -> Iterator[_TapFailure]:
+def _tap_failures(lines: Sequence[str]) -> Iterator[_TapFailure]:
     opened: list[str] = []
     at = 0
     while at < len(lines):
@@ -47,7 +39,7 @@ def _failed(lines: Sequence[str]) -> Iterator[_TapFailure]:
 
 
 def _details(lines: Sequence[str], at: int, indent: str) -> tuple[dict[str, str], int]:
-    """What stands in the block, and where it ends: at the latest with the text. Texts of others are indented deeper."""
+    """Return the details in the YAML block and the line after it. Other text in the block is indented deeper."""
     if at >= len(lines) or lines[at] != f"{indent}  ---":
         return {}, at
     details: dict[str, str] = {}
@@ -75,7 +67,7 @@ class _NodeFailure(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """The file itself, which could not be run."""
+        """Whether this is a file that could not be run, not a test."""
         return self.path[-1] in (self.file, "") or self.path[-1].endswith(f"/{self.file}")
 
 
@@ -84,28 +76,29 @@ def read_node(lines: Sequence[str]) -> RunnerSummary | None:
     if not totals:
         return None
     if any(line == "TAP version 13" for line in lines):
-        failures = [_NodeFailure(one.file, one.path, one.line) for one in _tap_failures(lines)]
-        parents = _failed_parents(lines)
+        reported = list(_tap_failures(lines))
+        failures = [_NodeFailure(each.file, each.path, each.line) for each in reported if not each.is_parent]
+        parents = sum(each.is_parent for each in reported)
     else:
-        failures, parents = _of_spec(lines)
+        failures, parents = _spec_failures(lines)
     passed, failed, skipped = (
         sum(total.get(word, 0) for total in totals for word in words)
         for words in (("pass",), ("fail", "cancelled"), ("skipped", "todo"))
     )
-    # A test that fails by its subtests alone is counted by node, and is none of the failures.
+    # node also counts tests that fail only because of their subtests
     failed = len(failures) if len(failures) <= failed <= len(failures) + parents else failed
-    tests = [one for one in failures if not one.is_file]
+    tests = [failure for failure in failures if not failure.is_file]
     return RunnerSummary(
         runner="node",
         counts=ResultCounts(passed, failed, skipped),
-        names=tuple(" > ".join((one.file, *one.path) if one.file else one.path) for one in tests),
+        names=tuple(" > ".join((test.file, *test.path) if test.file else test.path) for test in tests),
         unnamed=max(0, failed - len(tests)),
-        said=tuple(one.line for one in failures),
+        failure_lines=tuple(failure.line for failure in failures),
     )
 
 
 def _totals(lines: Sequence[str]) -> Iterator[dict[str, int]]:
-    """Each run ends with its counts, one under the other. What a test prints may look like one of them."""
+    """Yield the counts at the end of each run, which are on consecutive lines. A test may print similar lines."""
     total: dict[str, int] = {}
     for line in (*lines, ""):
         if count := _COUNT.fullmatch(line):
@@ -116,8 +109,8 @@ def _totals(lines: Sequence[str]) -> Iterator[dict[str, int]]:
             total = {}
 
 
-def _of_spec(lines: Sequence[str]) -> tuple[list[_NodeFailure], int]:
-    """Also how many groups or tests failed by what is in them: which of the two they are is not said."""
+def _spec_failures(lines: Sequence[str]) -> tuple[list[_NodeFailure], int]:
+    """Return the failures, and how many groups or tests failed because of their subtests."""
     start = lines.index(_LIST) if _LIST in lines else len(lines)
     listed = list(_listed(lines[start + 1 :]))
     shown, parents = _shown(lines[:start])
@@ -127,7 +120,7 @@ def _of_spec(lines: Sequence[str]) -> tuple[list[_NodeFailure], int]:
 
 
 def _listed(lines: Sequence[str]) -> Iterator[_NodeFailure]:
-    """The list knows the file of a test, not its groups."""
+    """Parse the list at the end, which has the file of each test but not its groups."""
     file = ""
     for line in lines:
         if place := _SPEC_PLACE.fullmatch(line):
@@ -137,10 +130,10 @@ def _listed(lines: Sequence[str]) -> Iterator[_NodeFailure]:
 
 
 def _shown(lines: Sequence[str]) -> tuple[list[tuple[str, ...]], int]:
-    """What is shown while they run knows the groups, not the file."""
+    """Parse the progress output, which has the groups of each test but not its file."""
     failed: list[tuple[str, ...]] = []
     parents: set[int] = set()
-    opened: list[tuple[str, int]] = []  # the groups that the line is in, each with its own number
+    opened: list[tuple[str, int]] = []  # the groups that contain the line, each with its line number
     for number, line in enumerate(lines):
         test = _TEST.fullmatch(line)
         if not test:
@@ -151,7 +144,7 @@ def _shown(lines: Sequence[str]) -> tuple[list[tuple[str, ...]], int]:
             opened[depth:] = [(name, number)]
             continue
         if len(opened) > depth and at_end and opened[depth][0] == name[: at_end.start()]:
-            del opened[depth:]  # its end
+            del opened[depth:]
         elif mark == "✖" and (leaf := _failed_name(name)) is not None:
             failed.append((*(group for group, _ in opened[:depth]), leaf))
             parents.update(group for _, group in opened[:depth])
@@ -159,6 +152,6 @@ def _shown(lines: Sequence[str]) -> tuple[list[tuple[str, ...]], int]:
 
 
 def _failed_name(text: str) -> str | None:
-    """Without its time; None for a test that is still to be done, or for no test at all."""
+    """Return the name without its time; None for a to-do, or if this is not a test."""
     at_end = _TIME.search(text)
     return text[: at_end.start()] if at_end and "# TODO" not in text[at_end.end() :] else None

@@ -1,4 +1,4 @@
-"""pytest: its last line has the counts, its short summary the names. Also -q, -v, xdist and subtests."""
+"""pytest (also -q, -v, xdist and subtests): counts from the last line, names from the short summary. And unittest."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,14 +23,14 @@ def read_pytest(lines: Sequence[str]) -> RunnerSummary | None:
     if not totals:
         return None
     counts = _counts(totals)
-    said = list(_summary_lines(lines)) or [line for line in lines if _verbose_name(line)]
-    names = [name for line in said if (name := _name(line))]
+    failure_lines = list(_summary_lines(lines)) or [line for line in lines if _verbose_name(line)]
+    names = [name for line in failure_lines if (name := _name(line))]
     return RunnerSummary(
         runner="pytest",
         counts=counts,
         names=tuple(names),
         unnamed=max(0, counts.failed - len(names)),
-        said=tuple(said),
+        failure_lines=tuple(failure_lines),
         is_whole=not any(_STOPPED.fullmatch(line) for line in lines),
     )
 
@@ -55,17 +55,17 @@ def _summary_lines(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _name(line: str) -> str | None:
-    """None for a file that could not be collected."""
+    """Return the test's name; None for a file that could not be collected."""
     if subtest := _SUBTEST.fullmatch(line):
-        return f"{_node(subtest[2])} {subtest[1]}"
+        return f"{_node_id(subtest[2])} {subtest[1]}"
     if line.startswith(("FAILED ", "ERROR ")):
         line = line.partition(" ")[2]
-        return _node(line) if "::" in line.partition(" - ")[0] else None
+        return _node_id(line) if "::" in line.partition(" - ")[0] else None
     return _verbose_name(line)
 
 
 def _verbose_name(line: str) -> str | None:
-    """`tests/a.py::test_b FAILED [ 50%]`, with xdist `[gw0] [ 50%] FAILED tests/a.py::test_b`."""
+    """Parse `tests/a.py::test_b FAILED [ 50%]`, with xdist `[gw0] [ 50%] FAILED tests/a.py::test_b`."""
     if "FAILED" not in line and "ERROR" not in line:
         return None
     line = _PROGRESS.sub("", line, count=1)
@@ -78,8 +78,8 @@ def _verbose_name(line: str) -> str | None:
     return None
 
 
-def _node(text: str) -> str:
-    """Without the message. The values of a parameter may look like the start of one."""
+def _node_id(text: str) -> str:
+    """Remove the message. Parameter values may look like the start of one."""
     bracket, dash = text.find("["), text.find(" - ")
     if -1 < bracket < dash:
         end = text.find("] - ", bracket)
@@ -89,7 +89,7 @@ def _node(text: str) -> str:
 
 _RAN = re.compile(r"Ran (\d+) tests? in [\d.]+s")
 _END = re.compile(r"(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?")
-_NEAR = 3  # lines from the one to the other
+_MAX_DISTANCE = 3  # lines between the two
 _LINE = "=" * 70
 _HEAD = re.compile(r"(?:FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \(([\w.<>]+)\)(?: (.+))?")
 _NO_MODULE = "unittest.loader._FailedTest"
@@ -111,34 +111,34 @@ def read_unittest(lines: Sequence[str]) -> RunnerSummary | None:
     )
     heads = list(_heads(lines))
     named = [(test, detail) for _, test, detail in heads if test]
-    # A module that cannot be imported is run as a test; setting up a class is not.
-    ended_badly = len({test for test, _ in named}) + sum(_NO_MODULE in line for line, _, _ in heads)
+    # a module that cannot be imported counts as a test; a failing class setup does not
+    failed_runs = len({test for test, _ in named}) + sum(_NO_MODULE in line for line, _, _ in heads)
     return RunnerSummary(
         runner="unittest",
-        counts=ResultCounts(max(0, ran - ended_badly - skipped), failed, skipped),
+        counts=ResultCounts(max(0, ran - failed_runs - skipped), failed, skipped),
         names=tuple(f"{test} {detail}".rstrip() for test, detail in named),
         unnamed=max(0, failed - len(named)),
-        said=tuple(line for line, _, _ in heads),
+        failure_lines=tuple(line for line, _, _ in heads),
     )
 
 
 def _runs(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     for at, line in enumerate(lines):
         if ran := _RAN.fullmatch(line):
-            ends = (_END.fullmatch(near) for near in lines[at + 1 : at + 1 + _NEAR])
+            ends = (_END.fullmatch(next_line) for next_line in lines[at + 1 : at + 1 + _MAX_DISTANCE])
             if end := next(filter(None, ends), None):
                 yield int(ran[1]), end[1] or ""
 
 
 def _heads(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Line, test ("" for what is none) and the values of a subtest."""
+    """Yield the line, the test ("" if it is not a test) and the values of a subtest."""
     for before, line in zip(("", *lines), lines, strict=False):
         if (before == _LINE or line.startswith("UNEXPECTED SUCCESS: ")) and (head := _HEAD.fullmatch(line)):
             yield line, _test(head[1], head[2]), head[3] or ""
 
 
 def _test(method: str, where: str) -> str:
-    """Since Python 3.11 the method stands at the end of the place too."""
+    """Return the full name; since Python 3.11, `where` ends with the method already."""
     if method in _NO_TESTS or where.startswith(_NO_MODULE):
         return ""
     return where if where.endswith(f".{method}") else f"{where}.{method}"
