@@ -37,9 +37,9 @@ def test_gaps_are_marked_and_further_notes_are_listed_below(project: Scenario) -
     assert re.search(r"^auth-flow:R1 .* src/notes/auth/start\.py +✗ none$", ran.out, re.MULTILINE)
     assert re.search(r"^auth-flow:R2 .* ✗ none +✗ none$", ran.out, re.MULTILINE)
     assert "6 requirements, 5 without a changed file, 6 without a test" in ran.out
-    below = ran.out[ran.out.index("Tests that prove") :].splitlines()
+    below = ran.out[ran.out.index("Tests that check") :].splitlines()
     assert below == [
-        "Tests that prove less than before",
+        "Tests that check less than before",
         "  tests/test_old.py:1: test_a has 1 assertion, 2 before",
         "",
         "Changed files that no task names",
@@ -119,7 +119,7 @@ def test_change_without_specs_and_invalid_options_are_reported(project: Scenario
     assert (ran.code, ran.out) == (0, "There are no requirements in the specs of add-oauth.\n")
     assert "There are no requirements" in project.agentd("trace", "add-oauth", "--markdown").out
     both = project.agentd("trace", "add-oauth", "--markdown", "--json")
-    assert both.code == 2 and "exclude each other" in both.json["error"]["message"]
+    assert both.code == 2 and "cannot be used together" in both.json["error"]["message"]
     assert project.agentd("trace", "nobody").code == 1
 
 
@@ -131,4 +131,4 @@ def test_trace_changes_nothing(project: Scenario) -> None:
 
 
 def test_trace_is_listed_in_help(project: Scenario) -> None:
-    assert "Show which task, file and test carries each requirement." in project.agentd("--help").out
+    assert "Show the tasks, files and tests behind each requirement." in project.agentd("--help").out

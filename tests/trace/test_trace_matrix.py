@@ -49,7 +49,7 @@ def test_every_requirement_has_its_scenarios_tasks_files_and_tests(project: Scen
         line=22,
     )
     assert row(matrix, "auth-flow:R1").tests == ("tests/test_auth_flow.py:14 test_start_covers_auth_flow_R1",)
-    assert matrix.unnamed == () and matrix.notes == () and matrix.implemented
+    assert matrix.files_without_task == () and matrix.notes == () and matrix.implemented
     assert found_in(implemented_again(project)) == [], "an honest implementation has no finding"
 
 
@@ -112,7 +112,7 @@ def test_files_not_named_by_tasks_are_listed_without_agentds_own(project: Scenar
     project.write("docs/odd näme.txt", "x\n")
     project.write("agentd/notes.md", "x\n")
     project.write("tests/test_more.py", "# covers: auth-flow:R1\ndef test_more():\n    assert start()\n")
-    assert matrix_of(change).unnamed == ("docs/odd näme.txt", "tests/test_more.py")
+    assert matrix_of(change).files_without_task == ("docs/odd näme.txt", "tests/test_more.py")
     assert [one.where for one in found_in(change)] == ["docs/odd näme.txt"], (
         "a test that covers something belongs there"
     )
@@ -132,7 +132,7 @@ def test_task_may_name_a_folder_or_a_pattern(project: Scenario) -> None:
     text = tasks.read_text().replace("file: src/notes/auth/start.py", "file: src/notes/auth/")
     tasks.write_text(text.replace("file: src/notes/api/me.py", 'file: "src/notes/api/m*.py"'))
     matrix = matrix_of(change)
-    assert matrix.unnamed == ()
+    assert matrix.files_without_task == ()
     assert "src/notes/auth/more.py" in row(matrix, "auth-flow:R1").files
     assert row(matrix, "api-endpoints:R2").files == ("src/notes/api/me.py",)
 
@@ -147,7 +147,7 @@ def test_subfolder_project_uses_its_own_paths_and_sees_outside_changes(
     change = implemented(project, "services/notes")
     project.write("shared/lib.py", "x = 1\n")
     matrix = matrix_of(change)
-    assert matrix.unnamed == ("../../shared/lib.py",)
+    assert matrix.files_without_task == ("../../shared/lib.py",)
     assert row(matrix, "auth-flow:R1").files == ("src/notes/auth/start.py",)
     assert row(matrix, "auth-flow:R1").tests[0].startswith("tests/test_auth_flow.py:14 ")
     assert matrix.notes == (), "marks of another project are not ours"

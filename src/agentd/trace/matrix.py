@@ -53,7 +53,7 @@ class TraceNote:
 @dataclass(frozen=True, slots=True)
 class TraceMatrix:
     rows: tuple[TraceRow, ...]
-    unnamed: tuple[str, ...] = ()  # changed files that no task names
+    files_without_task: tuple[str, ...] = ()  # changed files that no task names
     tests: tuple[CoveringTest, ...] = ()
     notes: tuple[TraceNote, ...] = ()
     implemented: bool = False  # before that there are no files and no tests
@@ -117,7 +117,7 @@ def _file_gaps(matrix: TraceMatrix) -> Iterator[_TraceGap]:
     """A test that covers a requirement is named by that."""
     own = {row.requirement for row in matrix.rows}
     covering = {test.path for test in matrix.tests if own.intersection(test.covers)}
-    for path in matrix.unnamed:
+    for path in matrix.files_without_task:
         if path not in covering:
             hint = "Take the change back, or say why it is needed."
             what = f"{path} has changed since the implementation began, and no task in tasks.md names it."

@@ -56,8 +56,10 @@ def build_matrix(
     found = git_trees.changed_blobs(change.tree, base, tree)
     paths = [path for one in found if (path := _told(change, one.path))]
     tests, notes = _tests(change, tree, {one.path for one in found}, plan)
-    unnamed = tuple(path for path in paths if not any(_names(task, path) for task in plan.tasks))
-    return TraceMatrix(tuple(_rows(plan, paths, tests)), unnamed, tuple(tests), tuple(notes), implemented=True)
+    files_without_task = tuple(path for path in paths if not any(_names(task, path) for task in plan.tasks))
+    return TraceMatrix(
+        tuple(_rows(plan, paths, tests)), files_without_task, tuple(tests), tuple(notes), implemented=True
+    )
 
 
 def find_weakenings(
