@@ -136,20 +136,20 @@ def test_table_shows_a_fix_for_each_problem(here: Scenario, bin_folder: Path) ->
     assert (
         "gemini (planner)\n"
         "  problem  program     gemini is in no folder of PATH\n"
-        "                       → npm install -g @google/gemini-cli; or seat codex, which is here: agentd init\n"
+        "                       → npm install -g @google/gemini-cli; or use codex, which is installed: agentd init\n"
     ) in ran.out
     assert "codex (challenger, reviewer)\n  ok       program     " in ran.out
     assert "  note     version     9.9.9 is not known\n" in ran.out
     assert "→ if it fails: npm install -g @anthropic-ai/claude-code@2.1\n" in ran.out
     assert "  note     checks      none, so nothing proves the code\n" in ran.out
-    assert ran.out.endswith("\nplanner cannot run until the problem is mended.\n")
+    assert ran.out.endswith("\nplanner cannot run until the problem is fixed.\n")
 
 
 def test_several_roles_that_cannot_run_are_listed(here: Scenario, bin_folder: Path) -> None:
     for name in ("gemini", "codex"):
         (bin_folder / name).unlink()
     ran = here.agentd("doctor")
-    assert ran.out.endswith("\nplanner, challenger and reviewer cannot run until the 2 problems are mended.\n")
+    assert ran.out.endswith("\nplanner, challenger and reviewer cannot run until the 2 problems are fixed.\n")
 
 
 def test_agent_problem_stops_its_roles_and_other_problems_stop_all() -> None:
@@ -338,7 +338,7 @@ def test_hanging_program_is_ended_after_the_time_limit(
 
 def test_missing_interpreter_of_a_script_is_reported(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "gemini").write_text("#!/nowhere/node\n")
-    assert "the interpreter that its first line names is not there" in seated(here, "gemini")["version"].words
+    assert "the interpreter in its first line does not exist" in seated(here, "gemini")["version"].words
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_missing_interpreter_of_a_script_is_reported(here: Scenario, bin_folder:
             "[agents.codex]\nargs = ['-c', 'model_provider=\"mine\"']\n",
             {},
             "note",
-            "cannot be seen: model_provider in its args may name one",
+            "cannot be seen: model_provider in its args may be one",
             "if there is none: codex login",
         ),
     ],
@@ -460,7 +460,7 @@ def test_known_versions_match_the_tested_versions() -> None:
     ("code", "words"),
     [
         ("raise SystemExit(9)", "the MCP server ended with exit code 9"),
-        ("print('hello', flush=True); open(0).read()", "the MCP server wrote what is no JSON"),
+        ("print('hello', flush=True); open(0).read()", "the MCP server wrote invalid JSON"),
         ("import time; time.sleep(600)", "it did not answer within 2 s"),
     ],
 )

@@ -28,7 +28,7 @@ def probe_program(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> 
 
     bounds = ProcessLimits(wall_secs=SECONDS, idle_secs=SECONDS, output_bytes=_OUTPUT)
     try:
-        outcome = run_process(argv, env=env, cwd=cwd, stdin=b"", bounds=bounds, hear=hear)
+        outcome = run_process(argv, env=env, cwd=cwd, stdin=b"", bounds=bounds, on_line=hear)
     except CannotStart as error:
         return ProbeResult("", "", str(error))
     out, errors = ("\n".join(lines) for lines in heard.values())
