@@ -24,7 +24,7 @@ from scenario import Result, Scenario
 from terminal import ENTER, INTERRUPT, Person, start_on_terminal
 
 FAILS_FIRST = "test_a_cent_left_over_goes_to_the_largest_remainder"
-PAUSE = "Enter goes on"
+PAUSE = "Press Enter to continue"
 
 pytestmark = pytest.mark.usefixtures("forked_servers")
 
@@ -113,7 +113,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
 def test_introduction_says_that_only_the_models_are_scripted(shown: Shown) -> None:
     first = " ".join(shown.out.splitlines()[:3])
-    assert "Only the models are a script" in first
+    assert "Only the models are scripted" in first
     assert "nothing is paid" in first
 
 
@@ -125,14 +125,14 @@ def test_demo_shows_the_whole_workflow_in_order(shown: Shown) -> None:
         "APPROVED - Ready for implementation!",
         "NEEDS_CHANGES - Found 2 HIGH",
         "APPROVED - Complete, ready to archive!",
-        "is archived in agentd/archive/",
-        "What was made",
+        "to agentd/archive/",
+        "What was created",
         "lose a cent",
         FAILS_FIRST,
         "divide by zero",
-        "as if models had been asked",
+        "simulated; nothing was charged",
         "Archive split-by-weight",
-        "It stays in ",
+        "The project is kept in ",
         "agentd status split-by-weight",
         "agentd view split-by-weight",
         "agentd init",
@@ -233,7 +233,7 @@ def test_pause_and_open_wait_at_each_decision_and_serve_the_viewer(tmp_path: Pat
     assert [path.name for path in room.iterdir() if path.is_dir()], "the project is there while it is viewed"
     person.press(INTERRUPT)
     assert person.waits() == 0
-    assert "Now in a project of your own" in person.display.text
+    assert "Now try it in your own project" in person.display.text
     assert list(room.iterdir()) == []
     assert contents(tmp_path / "own-home") == {}
 
