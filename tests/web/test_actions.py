@@ -293,7 +293,10 @@ def test_edit_of_a_comment_changed_meanwhile_is_a_conflict(project: Scenario) ->
     assert post("comments/K1/edit", number="0", text="Who is that?", was="Who\nis that? ").status_code == 200
     lost = post("comments/K1/edit", number="0", text="Who are they?", was="Who\nis that?")
     assert lost.status_code == 409
-    assert (lost.json()["error"], lost.json()["text"]) == ("K1 was edited elsewhere meanwhile", "Who is that?")
+    assert (lost.json()["error"], lost.json()["text"]) == (
+        "K1 was edited by someone else in the meantime",
+        "Who is that?",
+    )
     assert post("comments/K1/edit", number="0", text="Who is that?", was="other").status_code == 200, (
         "it says so already"
     )
@@ -308,7 +311,7 @@ def test_comment_cannot_be_edited_to_empty(project: Scenario) -> None:
     post("comments/K1/edit", number="0", text="Who?")
     for was in ("Who?", "Who? "):
         answer = post("comments/K1/edit", number="0", text=" \n", was=was)
-        assert (answer.status_code, answer.json()["error"]) == (422, "K1 would have no words")
+        assert (answer.status_code, answer.json()["error"]) == (422, "K1 would be empty")
     assert thread(change) == [("K1", "should", [(ME, "Who?")])]
     assert post("comments/K1/remove").status_code == 200 and thread(change) == []
 
@@ -331,15 +334,15 @@ def test_comment_with_others_replies_or_a_finding_cannot_be_removed(project: Sce
     comment_store.add_comment(change, anchor, "Mine.", "person:ann")
     before = comment_store.read_comments(change)
     refused = {
-        "K1": "K1 holds words of others, or more than one",
-        "K2": "K2 is the finding P1 now",
-        "K4": "K4 holds words of others, or more than one",
+        "K1": "K1 has replies or was written by someone else",
+        "K2": "K2 is now finding P1",
+        "K4": "K4 has replies or was written by someone else",
         "K9": "add-oauth has no comment K9",
     }
     for name, words in refused.items():
         answer = post(f"comments/{name}/remove")
         assert (answer.status_code, answer.json()["error"]) == (409, words)
-    assert post("comments/K2/weight", weight="note").json()["error"] == "K2 is the finding P1 now"
+    assert post("comments/K2/weight", weight="note").json()["error"] == "K2 is now finding P1"
     assert post("comments/K2/weight", weight="should").status_code == 200, "as it is"
     assert comment_store.read_comments(change) == before
 

@@ -22,6 +22,7 @@ from plans import BAD_CODE
 from playbooks import APPROVED, NEEDS_REVISION, implement
 from scenario import CHECK, Scenario
 from terminal import INTERRUPT, at_question
+from trace_example import begun
 
 SPEC = "specs/user-model.md"
 NO_APPROVAL = "Nothing can be approved until it can be read."
@@ -102,6 +103,15 @@ def test_unreadable_config_hides_neither_text_nor_trace(project: Scenario) -> No
         page = get(part)
         assert page.status_code == 200 and words in page.text, part
         assert "config.toml" in page.text and "requirements are found by their usual form" in page.text
+
+
+def test_trace_page_lists_changed_files_that_no_task_names(project: Scenario) -> None:
+    change = begun(project)
+    project.write("scripts/release.py", "print('release')\n")
+    page = get("/trace", change.id)
+    assert page.status_code == 200
+    heading, _, below = page.text.partition("scripts/release.py")
+    assert below and heading.rpartition("<h2")[2].partition("</h2>")[0].endswith(">Changed files that no task names")
 
 
 # ---- what is decided is what was read

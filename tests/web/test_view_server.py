@@ -61,7 +61,7 @@ def test_server_says_how_to_stop_it_and_exits_quietly(born: Scenario, number: si
         key = door.enter()
         assert door.ask("/", key).status == 200
         ended, err = door.stop(number)
-    assert (ended, err) == (code, "Open this link in a browser; Ctrl-C ends it.\n")
+    assert (ended, err) == (code, "Open this link in a browser; press Ctrl-C to stop.\n")
 
 
 def test_server_listens_only_on_loopback(born: Scenario) -> None:
@@ -110,14 +110,14 @@ def test_server_exits_immediately_with_an_open_event_stream(born: Scenario) -> N
         with socket.create_connection(("127.0.0.1", door.port)) as line:
             line.sendall(f"GET /events HTTP/1.1\r\nHost: {door.host}\r\n{key}\r\n\r\n".encode())
             assert line.recv(100).startswith(b"HTTP/1.1 200 ")
-            assert door.stop(signal.SIGINT) == (130, "Open this link in a browser; Ctrl-C ends it.\n")
+            assert door.stop(signal.SIGINT) == (130, "Open this link in a browser; press Ctrl-C to stop.\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         (("nothing",), 1, "agentd list"),
-        (("Not-An-Id",), 2, "cannot be a change id"),
+        (("Not-An-Id",), 2, "invalid change id"),
         (("--host", "0.0.0.0", "--token-file", "t"), 2, "every address"),
         (("--host", "::", "--token-file", "t"), 2, "every address"),
         (("--host", "no such host"), 2, "there is no address"),
@@ -156,7 +156,7 @@ def test_browser_is_opened_with_a_one_time_link(born: Scenario, tmp_path: Path) 
     browser.chmod(0o755)
     argv = [sys.executable, "-c", f"import os; os.chdir({str(born.root)!r}); os.execv({AGENTD!r}, ['agentd', 'view'])"]
     person = start_on_terminal(argv, {**born.env, "BROWSER": str(browser)}, width=200)
-    person.sees("Ctrl-C ends it.")
+    person.sees("press Ctrl-C to stop.")
     printed = LINK.search(person.display.text)
     assert printed
     door = Server(None, printed[0])  # type: ignore[arg-type]
@@ -175,7 +175,7 @@ def test_browser_is_opened_with_a_one_time_link(born: Scenario, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("env", "platform", "words"),
     [
-        ({}, "linux", "no display"),
+        ({}, "linux", "No display"),
         ({"DISPLAY": ":0"}, "linux", ""),
         ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", ""),
         ({"DISPLAY": ":0", "SSH_CONNECTION": "a b"}, "linux", "ssh -L 8123:127.0.0.1:8123"),

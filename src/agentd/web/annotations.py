@@ -235,7 +235,7 @@ def _quoted(anchor: Anchor, text: str, judged: str | None) -> _AnnotationPlace |
     whole = anchor_selection(anchor.document, judged, anchor.quote, line=anchor.line) if judged else None
     place = find_anchor(whole, text) if whole else None
     if place:
-        return _AnnotationPlace(anchor.document, place.line, place.last_line, str(place.sure))
+        return _AnnotationPlace(anchor.document, place.line, place.last_line, str(place.kind))
     alone = anchor_selection(anchor.document, text, anchor.quote, line=anchor.line) if whole is None else None
     if alone:
         return _AnnotationPlace(
@@ -316,7 +316,7 @@ def _comment(one: Comment, found: RecordView, text: str) -> Annotation:
         document=one.document,
         line=place.line if place else 0,
         last_line=place.last_line if place else 0,
-        sure=str(place.sure) if place else "",
+        sure=str(place.kind) if place else "",
         is_orphaned=place is None,
         severity=str(one.severity),
         title="",

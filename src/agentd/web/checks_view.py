@@ -120,7 +120,7 @@ class TraceView:
 
     rows: tuple[TraceRowView, ...]
     is_implemented: bool
-    unnamed: tuple[str, ...]
+    files_without_task: tuple[str, ...]
     """Changed files that no task names."""
     weakened: tuple[TracePlace, ...]
     notes: tuple[TracePlace, ...]
@@ -159,4 +159,4 @@ def _told(matrix: TraceMatrix, weakened: tuple[TracePlace, ...], problem: str = 
         for row in matrix.rows
     )
     notes = tuple(TracePlace(one.path, one.line, one.what) for one in matrix.notes)
-    return TraceView(rows, matrix.implemented, matrix.unnamed, weakened, notes, problem)
+    return TraceView(rows, matrix.implemented, matrix.files_without_task, weakened, notes, problem)

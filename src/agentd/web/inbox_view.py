@@ -142,7 +142,7 @@ def _look(project: Project) -> _LocalState:
 def _meetings(among: OverlapIndex) -> dict[str, list[Overlap]]:
     """By change; in time that grows with the changes and not with their pairs."""
     met: dict[str, list[Overlap]] = {}
-    for meeting in among.meetings():
+    for meeting in among.all_overlaps():
         for change_id in meeting.changes:
             met.setdefault(change_id, []).append(meeting)
     return met

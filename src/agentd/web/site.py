@@ -113,7 +113,7 @@ class Site:
         try:
             found = places.find(check_change_id(change_id))
         except ChangeNotFound:
-            ended = places.ended(change_id)
+            ended = places.find_archived(change_id)
             if ended is None or ended.folder is None:
                 raise
             found = ended

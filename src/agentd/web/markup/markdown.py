@@ -130,7 +130,7 @@ def _front(document: Document) -> str:
     except InvalidDocument:  # to be seen all the same
         entries = ()
     if not entries:
-        return f'<pre class="frontmatter"{_lines(span)}>{svg.visible_html(document.words(span))}</pre>\n'
+        return f'<pre class="frontmatter"{_lines(span)}>{svg.visible_html(document.trimmed_text(span))}</pre>\n'
     rows = "".join(_row(document, entry) for entry in entries)
     return f'<table class="frontmatter"{_lines(span)}><tbody>{rows}</tbody></table>\n'
 
@@ -138,7 +138,7 @@ def _front(document: Document) -> str:
 def _row(document: Document, entry: FrontmatterEntry) -> str:
     """The value as it is written."""
     first = document.content(entry.span.start)[entry.colon + 1 :].strip()
-    below = document.words(Span(entry.span.start + 1, entry.span.end)) if len(entry.span) > 1 else ""
+    below = document.trimmed_text(Span(entry.span.start + 1, entry.span.end)) if len(entry.span) > 1 else ""
     value = svg.visible_html(first) + (f"<pre>{svg.visible_html(below)}</pre>" if below else "")
     return f'<tr{_lines(entry.span)}><th scope="row">{svg.visible_html(entry.key)}</th><td>{value}</td></tr>'
 
