@@ -183,7 +183,7 @@ def test_many_files_are_shortened_with_a_count(tmp_path: Path) -> None:
 
 def test_worktree_change_shows_its_location(tmp_path: Path) -> None:
     place = {"setup": "worktree", "branch": "agentd/add-oauth", "tree": "../notes-agentd/add-oauth", "target": "main"}
-    assert "Where   work tree ../notes-agentd/add-oauth" in text(tmp_path, usual(git=place))
+    assert "Where   worktree ../notes-agentd/add-oauth" in text(tmp_path, usual(git=place))
 
 
 def test_control_characters_from_agents_do_not_move_the_cursor(tmp_path: Path) -> None:

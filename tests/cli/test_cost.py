@@ -149,15 +149,15 @@ def test_calls_without_a_price_are_reported_and_not_shown_as_free(project: Scena
     made("one", call("review", "gpt-99", None), call("resolve", "gpt-99", None), call("challenge", cost=0.5))
     ran = project.agentd("cost", "one")
     assert table_of(ran.out, "STEP")["review"][-1] == "unknown"
-    assert "Not in these costs: 2 calls without a known price (gpt-99)" in ran.out
-    assert "Not in these costs: 2 calls without a known price (gpt-99)" in project.agentd("cost").out
+    assert "Not included: 2 calls without a known price (gpt-99)" in ran.out
+    assert "Not included: 2 calls without a known price (gpt-99)" in project.agentd("cost").out
 
 
 def test_call_in_progress_counts_toward_remaining_budget_and_today(project: Scenario) -> None:
     change = made("one", call(cost=1.0))
     leave_open(change, 0.25)
     ran = project.agentd("--set", "budget.per_day=1", "cost", "one")
-    assert "0.25 USD by a call that is under way or was cut off" in ran.out
+    assert "0.25 USD for a running or interrupted call" in ran.out
     assert "8.75 USD left of 10.00 USD for this change" in ran.out
     assert "0.75 USD left of 1.00 USD for today" in ran.out
     assert "0.25 USD today, over all changes" in project.agentd("cost").out
@@ -203,7 +203,7 @@ def test_change_that_is_not_checked_out_is_listed_with_its_cost(project: Scenari
     ran = project.agentd("cost")
     rows = table_of(ran.out, "CHANGE")
     assert rows["away"] == ["not checked out", "-", "-", "-", "-", "3.00 USD"]
-    assert "away: not checked out, so only its cost is known" in ran.out
+    assert "away: not checked out, so only its total cost is known" in ran.out
     assert project.agentd("cost", "--json").json["total"]["cost"] == 3.0
     assert "not checked out" in project.agentd("cost", "--by", "model").out
     alone = project.agentd("cost", "away")

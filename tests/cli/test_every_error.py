@@ -67,7 +67,7 @@ def test_unknown_config_key_is_a_usage_error(project: Scenario) -> None:
 
 
 def test_sentence_as_id_is_refused_with_a_suggested_id(project: Scenario) -> None:
-    hint = refused(BadId, project, "plan", "Add OAuth", names="'Add OAuth' cannot be a change id")
+    hint = refused(BadId, project, "plan", "Add OAuth", names="invalid change id 'Add OAuth'")
     assert hint == 'agentd plan add-oauth "Add OAuth"'
     leads_on(project, hint)
 
@@ -95,8 +95,8 @@ def test_unknown_change_points_to_list(one: Scenario) -> None:
 @pytest.mark.parametrize("command", ["validate", "impl", "archive", "stop", "wait", "rebase"])
 def test_ended_change_error_names_its_folder_and_the_log(one: Scenario, command: str) -> None:
     assert one.agentd("drop", "add-oauth", "--yes").code == 0
-    hint = refused(ChangeNotFound, one, command, "add-oauth", names="is dropped; it lies in agentd/archive/")
-    assert hint == "agentd log add-oauth tells what happened, agentd list --all what else has ended"
+    hint = refused(ChangeNotFound, one, command, "add-oauth", names="is dropped; it is in agentd/archive/")
+    assert hint == "agentd log add-oauth shows its history, agentd list --all shows all changes"
     assert "dropped" in leads_on(one, "agentd log add-oauth").out
     assert "add-oauth" in leads_on(one, "agentd list --all").out
 

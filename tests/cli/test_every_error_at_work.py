@@ -53,7 +53,7 @@ def test_missing_agent_names_the_install_command(project: Scenario, tmp_path: Pa
 def test_failed_agent_points_to_the_transcript(project: Scenario) -> None:
     project.with_agents(plan_steps(plan_gen=CRASH))
     hint = refused(AgentFailed, project, *PLAN, names="plan-gen: play: ", code="crashed")
-    assert hint == "agentd log add-oauth --transcript shows what it said; run the command again to go on"
+    assert hint == "agentd log add-oauth --transcript shows its output; run the command again to resume"
     assert leads_on(project, "agentd log add-oauth --transcript").code == 0
     project.replay(plan_steps())
     assert project.agentd(*PLAN).code == 0
@@ -168,5 +168,5 @@ def test_comment_edited_on_another_page_is_a_conflict(door: Server) -> None:
     assert post(door, "comments/K1/edit", number="0", text="Who is that?", was="Who?").status == 200
     answer = post(door, "comments/K1/edit", number="0", text="Who are they?", was="Who?")
     assert answer.status == 409 and json.loads(answer.body)["text"] == "Who is that?"
-    words = "K1 was edited elsewhere meanwhile"
-    shown(CommentChanged, answer.body.decode(), words, hint="take over what it says now, then edit that")
+    words = "K1 was edited by someone else in the meantime"
+    shown(CommentChanged, answer.body.decode(), words, hint="load its current text and edit that")

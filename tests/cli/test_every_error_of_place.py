@@ -136,7 +136,7 @@ def test_unreadable_trust_file_is_named(checked: Scenario) -> None:
     """A folder in its place; that stops root too."""
     trust_file(checked).mkdir()
     hint = refused(CannotRead, checked, "trust", "--yes", names="trust.json")
-    assert hint == "check the rights of that file, then run the command again"
+    assert hint == "check the permissions of that file, then run the command again"
 
 
 def test_prompt_that_is_a_dangling_symlink_is_refused(project: Scenario) -> None:
@@ -177,7 +177,7 @@ def test_unwritable_folder_is_named(one: Scenario) -> None:
     """A file in its place; that stops root too."""
     one.write("agentd/archive", "")
     hint = refused(CannotWrite, one, "drop", "add-oauth", "--yes", names="agentd/archive")
-    assert hint == "check the free space and the rights of that folder, then run the command again"
+    assert hint == "check the disk space and the permissions of that folder, then run the command again"
     (one.root / "agentd/archive").unlink()
     assert one.agentd("drop", "add-oauth", "--yes").code == 0
 
@@ -189,6 +189,6 @@ def test_bug_is_reported_with_a_report_file(one: Scenario) -> None:
     broken = "import agentd.change.locator as p; p.ChangeLocator.open = lambda self: 1 / 0"
     ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {broken}; from agentd.cli import main; main()")
     hint = told(Bug, ran, names="ZeroDivisionError")
-    (report,) = re.findall(r"the details for a report are in (\S+)", hint)
+    (report,) = re.findall(r"details for a bug report: (\S+)", hint)
     assert "Traceback" in Path(report).read_text()
     os.unlink(report)

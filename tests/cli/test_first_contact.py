@@ -109,7 +109,7 @@ def test_mistyped_command_gets_a_suggestion(outside: Scenario, typed: str, meant
 
 
 def test_unknown_command_points_to_help(outside: Scenario) -> None:
-    assert way_on(outside.agentd("xyzzy"), 2, "'xyzzy'") == "agentd --help lists the commands"
+    assert way_on(outside.agentd("xyzzy"), 2, "'xyzzy'") == "agentd --help lists all commands"
     assert leads_on(outside, "agentd --help").code == 0
 
 
@@ -150,20 +150,20 @@ def test_id_that_looks_like_an_option_points_to_help(settled: Scenario) -> None:
 def test_invalid_id_is_answered_with_the_intended_command(
     settled: Scenario, typed: tuple[str, ...], proposed: str
 ) -> None:
-    hint = way_on(settled.agentd("plan", *typed), 2, "cannot be a change id, which has a-z, 0-9 and dashes")
+    hint = way_on(settled.agentd("plan", *typed), 2, ": use a-z, 0-9 and dashes, at most 64 characters")
     assert hint == proposed
     assert "it is the planner" in leads_on(settled, hint).err, "it gets as far as a right command gets here"
 
 
 @pytest.mark.parametrize("typed", ["", "!!!", "日本"])
 def test_id_without_a_suggestion_explains_the_rules(settled: Scenario, typed: str) -> None:
-    hint = way_on(settled.agentd("plan", typed, WORDS), 2, "cannot be a change id")
+    hint = way_on(settled.agentd("plan", typed, WORDS), 2, "invalid change id")
     assert hint == "use lower-case letters, digits and dashes, at most 64, not starting with a dash"
 
 
 @pytest.mark.parametrize("command", ["impl", "status", "archive"])
 def test_invalid_id_of_an_existing_change_points_to_list(begun: Scenario, command: str) -> None:
-    hint = way_on(begun.agentd(command, "Add OAuth"), 2, "'Add OAuth' cannot be a change id")
+    hint = way_on(begun.agentd(command, "Add OAuth"), 2, "invalid change id 'Add OAuth'")
     assert hint == "use add-oauth; agentd list shows the changes"
     assert "add-oauth" in leads_on(begun, "agentd list").out
 
@@ -190,7 +190,7 @@ def test_unknown_change_points_to_list(begun: Scenario, command: str) -> None:
 @pytest.mark.parametrize("command", ON_A_CHANGE)
 def test_mistyped_change_id_gets_a_suggestion(begun: Scenario, command: str) -> None:
     hint = way_on(begun.agentd(command, "add-oaut"), 1, "there is no change 'add-oaut'")
-    assert hint == "did you mean add-oauth? agentd list --all shows all"
+    assert hint == "did you mean add-oauth? agentd list --all shows all changes"
 
 
 def test_mistyped_id_of_an_ended_change_gets_a_suggestion(begun: Scenario) -> None:
@@ -201,7 +201,9 @@ def test_mistyped_id_of_an_ended_change_gets_a_suggestion(begun: Scenario) -> No
 
 def test_mistyped_id_for_plan_also_offers_a_new_change(begun: Scenario) -> None:
     hint = way_on(begun.agentd("plan", "add-oaut"), 2, "add-oaut is a new change")
-    assert hint == 'did you mean agentd plan add-oauth? A new one: agentd plan add-oaut "what should change"'
+    assert (
+        hint == 'did you mean agentd plan add-oauth? To start a new change: agentd plan add-oaut "what should change"'
+    )
 
 
 # ---- nobody there

@@ -112,7 +112,7 @@ def test_init_offers_to_commit_on_a_terminal(fresh: Scenario) -> None:
     fresh.write("staged.txt", "mine")
     fresh.git("add", "staged.txt")
     seen = run_on_terminal(fresh, "init", typed="\n")
-    assert seen.code == 0 and "It is committed." in seen.screen
+    assert seen.code == 0 and "Committed." in seen.screen
     assert fresh.git("log", "-1", "--format=%s") == "Set up agentd"
     changed = fresh.git("show", "--name-only", "--format=", "HEAD").splitlines()
     assert all(name.startswith(("agentd/", ".claude/", ".agents/")) for name in changed)
@@ -130,8 +130,8 @@ def test_init_can_commit_before_the_first_commit(box: Scenario) -> None:
 def test_init_reports_missing_agents_and_checks(box: Scenario) -> None:
     ran = box.agentd("init", PATH="/usr/bin:/bin")
     assert ran.code == 0
-    assert "none found: nothing proves the code" in ran.out
-    assert "No agent was found" in ran.out
+    assert "none found: add one to agentd/config.toml" in ran.out
+    assert "No agents found" in ran.out
     assert "Commented" not in ran.out
 
 
@@ -158,8 +158,8 @@ def test_later_installed_agent_is_assigned_by_the_next_init(early: Scenario) -> 
     path.write_text(path.read_text().replace("per_change = 10.0 ", "per_change = 3.0 "))
     before = path.read_text().splitlines()
     refused = early.agentd("plan", "add-oauth", "Let people sign in")
-    assert refused.code == 3 and "or seat claude, which is here: agentd init" in refused.err
-    assert "or seat claude, which is here: agentd init" in early.agentd("doctor").out
+    assert refused.code == 3 and "or use claude, which is installed: agentd init" in refused.err
+    assert "or use claude, which is installed: agentd init" in early.agentd("doctor").out
     ran = early.agentd("init")
     assert "agentd/config.toml  roles filled in" in ran.out and "agentd plan <id>" in ran.out, ran.out
     assert roles(early) == {"claude"}
@@ -180,7 +180,7 @@ def test_edited_roles_are_kept_and_the_missing_agent_is_reported(early: Scenario
     before = path.read_bytes()
     ran = early.agentd("init")
     assert path.read_bytes() == before and "nothing changed" in ran.out
-    assert "gemini (gemini) is not installed, and it is the planner: install it, name another" in ran.out
+    assert "gemini (gemini) is not installed, and it is the planner: install it, assign another" in ran.out
     assert "agentd init --force" in ran.out
     assert "Next    agentd doctor" in ran.out and "agentd plan" not in ran.out
     assert early.agentd("init", "--force", "--yes", "--no-commit").code == 0 and roles(early) == {"claude"}
@@ -249,7 +249,7 @@ def test_init_commits_only_what_it_wrote(fresh: Scenario) -> None:
 def test_ignored_agentd_folder_is_reported(fresh: Scenario) -> None:
     fresh.write(".gitignore", "agentd/\n")
     ran = fresh.agentd("init", "--commit")
-    assert ran.code == 0 and "A .gitignore hides agentd/" in ran.out
+    assert ran.code == 0 and "A .gitignore excludes agentd/" in ran.out
 
 
 def test_bare_repository_and_deleted_working_folder_are_reported(fresh: Scenario, tmp_path: Path) -> None:

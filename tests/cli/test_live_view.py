@@ -96,7 +96,7 @@ def test_finished_list_stays_on_screen_once(width: int) -> None:
     assert text.splitlines()[0] == "plan add-oauth" and text.count("plan add-oauth") == 1
     assert "0:53" in row(person, "✓ Spec 1/2: auth-flow") and "2 attempts" in text  # both tries
     assert "■ Spec 2/2: user-model" in text and "interrupted" in text
-    assert "… 2 steps not begun" in text
+    assert "… 2 steps not started" in text
 
 
 def test_steps_with_negative_results_are_marked_differently() -> None:
@@ -131,7 +131,7 @@ with watch_run("t", lambda: COURSE, "live") as view:
 """
     person = seen_by_person(code)
     person.waits()
-    assert ("… 5 steps not begun" in person.display.text) == is_told
+    assert ("… 5 steps not started" in person.display.text) == is_told
 
 
 def test_final_failure_shows_its_reason() -> None:

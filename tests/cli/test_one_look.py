@@ -210,7 +210,7 @@ def test_dropped_change_is_not_shown_as_interrupted(example: Scenario) -> None:
 def test_list_and_status_say_the_same_when_nothing_is_open(ended: Scenario) -> None:
     told = {command: ended.agentd(command).out for command in ("list", "status")}
     assert told["list"] == told["status"]
-    assert told["list"].startswith("No open changes; agentd list --all shows")
+    assert told["list"].startswith("No open changes; agentd list --all includes")
     assert "Next    agentd plan <id>" in told["list"]
 
 
@@ -231,7 +231,7 @@ def test_trace_of_missing_code_points_to_view(ended: Scenario) -> None:
     state = next((ended.root / "agentd/archive").glob("*-add-tags/STATE.yaml"))
     state.write_text(re.sub(r"(\n +tree: )[0-9a-f]{40}", rf"\g<1>{'ab' * 20}", state.read_text()))
     ran = ended.agentd("trace", "add-tags")
-    assert ran.code == 1 and "as it was judged is not in this repository" in ran.err
+    assert ran.code == 1 and "is not in this repository" in ran.err
     assert "→ agentd view add-tags" in ran.err
 
 
@@ -261,7 +261,7 @@ def test_import_summary_uses_singular_and_plural(project: Scenario) -> None:
     assert dry.code == 0, dry.err
     assert "  1 change: 1 requirement added or changed, 1 scenario, 2 tasks\n" in dry.out and "0 " not in dry.out
     assert "1 of 2 tasks is ticked" in dry.out
-    assert dry.out.endswith("The originals are as they were.\nNext    agentd import speckit\n")
+    assert dry.out.endswith("The original files were not changed.\nNext    agentd import speckit\n")
     assert project.agentd("import", "speckit").out.endswith("Next    agentd list\n")
 
 

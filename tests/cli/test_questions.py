@@ -102,7 +102,7 @@ def test_reason_must_not_be_empty() -> None:
     person = answering("ask_text('Why?')", 40)
     person.sees("Why?")
     person.press(f"   {ENTER}")
-    person.sees("A few words are needed")
+    person.sees("Please type an answer")
     person.press(f"  it is {ENTER}")
     person.waits()
     assert "The answer is 'it is'" in person.display.text

@@ -171,7 +171,7 @@ def test_uneditable_file_is_refused_and_the_others_are_written(box: Scenario, na
     box.write(name, text)
     ran = box.agentd("init", "--register", "--no-skills")
     assert ran.code == 1 and why in ran.out and not ran.err
-    assert f"{name} is as it was. To add the entry yourself:" in ran.out
+    assert f"{name} was not changed. To add the entry yourself:" in ran.out
     assert ('  args = ["mcp"]' if name == CODEX else '"args": ["mcp"]') in ran.out
     assert (box.root / name).read_text() == text
     data = box.agentd("init", "--register", "--no-skills", "--json").json
@@ -179,7 +179,7 @@ def test_uneditable_file_is_refused_and_the_others_are_written(box: Scenario, na
     assert why in data["refused"][name]["why"] and "mcp" in data["refused"][name]["entry"]
     mentions = "agentd" in text
     assert words(box, "--unregister", code=int(mentions))[name] == ("refused" if mentions else "absent")
-    assert ("take it out yourself" in box.agentd("init", "--unregister").out) is mentions
+    assert ("edit the file yourself" in box.agentd("init", "--unregister").out) is mentions
     assert snapshot(box).keys() == {name, *([name.split("/")[0]] if "/" in name else [])}
     assert (box.root / name).read_text() == text
 
@@ -256,4 +256,7 @@ def test_committed_entries_can_be_unregistered_in_a_clone(box: Scenario) -> None
 
 def test_help_describes_register_and_unregister(box: Scenario) -> None:
     out = " ".join(box.agentd("init", "--help").out.split())
-    assert "--register Let your own Claude Code" in out and "--unregister Take back what --register wrote" in out
+    assert (
+        "--register Register agentd's MCP server with your own Claude Code" in out
+        and "--unregister Undo --register" in out
+    )

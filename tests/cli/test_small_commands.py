@@ -160,7 +160,7 @@ def test_bug_exits_70_with_a_report_file(one: Scenario) -> None:
     broken = "import agentd.change.locator as p; p.ChangeLocator.open = lambda self: 1 / 0"
     ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {broken}; from agentd.cli import main; main()")
     assert ran.code == 70 and "ZeroDivisionError" in ran.err
-    report = ran.err.split("are in ")[1].strip()
+    report = ran.err.split("bug report: ")[1].strip()
     with open(report) as file:
         assert "Traceback" in file.read()
     os.unlink(report)
@@ -202,7 +202,7 @@ def test_refused_transition_lists_the_possible_ones(one: Scenario) -> None:
 
     change = lifecycle.open_change(find_project(), "add-oauth")
     with pytest.raises(WrongPhase, match=r"drafting cannot take 'archived' .it can take: plan-generated, dropped"):
-        change.update(lambda old: old.moved(TransitionEvent.ARCHIVED, by="agentd", why="", at="t"))
+        change.update(lambda old: old.with_transition(TransitionEvent.ARCHIVED, by="agentd", why="", at="t"))
 
 
 def test_bare_agentd_lists_its_commands(one: Scenario) -> None:

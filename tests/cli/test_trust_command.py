@@ -38,7 +38,7 @@ def trust_file(box: Scenario) -> Path:
 
 def test_trust_asks_nothing_when_no_commands_are_configured(project: Scenario) -> None:
     ran = project.agentd("trust")
-    assert (ran.code, ran.err) == (0, "") and "nothing run" in ran.out
+    assert (ran.code, ran.err) == (0, "") and "nothing that needs your trust" in ran.out
     assert not trust_file(project).exists()
 
 

@@ -24,7 +24,7 @@ def test_agent_without_usage_has_unknown_cost_in_every_command(project: Scenario
     assert judged.code == 0 and "Cost    unknown, 1 call without a known price" in judged.out
     lines = project.agentd("cost", "add-oauth").out.splitlines()
     assert ["challenge", "1", "?", "?", "?", "unknown"] in [line.split() for line in lines]
-    assert "Not in these costs: 1 call without a known price (a model not named)" in lines
+    assert "Not included: 1 call without a known price (an unknown model)" in lines
     total = project.agentd("cost", "add-oauth", "--json").json["total"]
     assert (total["calls"], total["calls_without_price"], total["cost"]) == (1, 1, 0.0)
     status = project.agentd("status", "add-oauth")

@@ -42,7 +42,7 @@ def test_dependency_cycle_has_file_line_and_exit_code(example: Scenario) -> None
     where = "agentd/changes/add-oauth/tasks.md:18: high: "
     assert f"{where}Circular dependency detected: data.1 → logic.1 → data.1\n" in ran.out
     assert "    dependency-cycle: drop one of these dependencies\n" in ran.out
-    assert ran.out.endswith("add-oauth  challenged, not valid, 1 high\n")
+    assert ran.out.endswith("add-oauth  challenged, invalid, 1 high\n")
 
 
 def test_strict_fails_on_any_finding(example: Scenario) -> None:
@@ -77,9 +77,9 @@ def test_fix_writes_fixes_and_diff_only_shows_them(example: Scenario) -> None:
     ran = example.agentd("validate", "add-oauth", "--fix", "--diff")
     assert path.read_text() == bad, "with --diff nothing is written"
     ran = example.agentd("validate", "add-oauth", "--fix")
-    assert ran.code == 0 and "mended specs/auth-flow.md" in ran.out
+    assert ran.code == 0 and "fixed specs/auth-flow.md" in ran.out
     assert path.read_text() == good
-    assert example.agentd("validate", "add-oauth", "--diff").out == "Nothing to mend.\n"
+    assert example.agentd("validate", "add-oauth", "--diff").out == "Nothing to fix.\n"
 
 
 def test_fix_is_refused_while_a_run_is_active(example: Scenario) -> None:
@@ -95,7 +95,7 @@ def test_all_option_validates_every_change(example: Scenario) -> None:
     edit(example, "tasks.md", "user-model:R1", "user-model:R7", "copy-1")
     ran = example.agentd("validate", "--all")
     assert ran.code == 1
-    assert ran.out.endswith("4 changes, 1 not valid: copy-1\n")
+    assert ran.out.endswith("4 changes, 1 invalid: copy-1\n")
     data = example.agentd("validate", "--all", "--json").json
     assert {row["change_id"]: row["valid"] for row in data["changes"]} == {
         "add-oauth": True,
@@ -153,7 +153,7 @@ def test_change_with_a_broken_state_is_not_valid(example: Scenario) -> None:
     (example.root / "agentd/changes/add-oauth/tasks.md").unlink()
     assert example.agentd("validate", "add-oauth").code == 6
     ran = example.agentd("validate", "--all")
-    assert ran.code == 1 and "1 change, 1 not valid: add-oauth" in ran.out
+    assert ran.code == 1 and "1 change, 1 invalid: add-oauth" in ran.out
 
 
 def test_symlink_or_pipe_is_not_a_document(example: Scenario) -> None:
@@ -176,5 +176,5 @@ def test_busy_change_does_not_prevent_fixing_the_others(example: Scenario) -> No
         edit(example, "specs/auth-flow.md", "### R2: Provider", "#### R2. Provider", change)
     with lifecycle.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
         ran = example.agentd("validate", "--all", "--fix")
-    assert "add-oauth was not mended: add-oauth is being worked on by" in ran.err
-    assert "copy: mended specs/auth-flow.md" in ran.out
+    assert "add-oauth was not fixed: add-oauth is being worked on by" in ran.err
+    assert "copy: fixed specs/auth-flow.md" in ran.out

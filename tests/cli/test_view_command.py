@@ -24,7 +24,7 @@ def test_view_without_documents_says_what_to_do(project: Scenario) -> None:
     born(project)
     ran = project.agentd("view", "add-oauth", "--plain")
     assert (ran.code, ran.out) == (1, "")
-    assert "nothing to read yet" in ran.err and "agentd plan add-oauth" in ran.err
+    assert "no documents yet" in ran.err and "agentd plan add-oauth" in ran.err
 
 
 def test_view_opens_the_pager_on_a_terminal(project: Scenario, tmp_path: Path) -> None:

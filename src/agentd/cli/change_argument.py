@@ -1,4 +1,4 @@
-"""What several commands share: the project, a change's argument, and change ids for the shell's completion."""
+"""The ID argument shared by several commands, with shell completion."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,23 +18,25 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     from agentd.project import find_project
 
     try:
-        found = ChangeLocator(find_project()).open()
+        changes = ChangeLocator(find_project()).open()
     except (AgentdError, OSError):
         return []
     return [
-        CompletionItem(one.id, help=text_table.shorten_line(f"{one.summary.phase}: {one.summary.description}", 80))
-        for one in found
-        if one.id.startswith(incomplete)
+        CompletionItem(
+            change.id, help=text_table.shorten_line(f"{change.summary.phase}: {change.summary.description}", 80)
+        )
+        for change in changes
+        if change.id.startswith(incomplete)
     ]
 
 
-def find_anywhere(places: "ChangeLocator", change_id: str) -> "LocatedChange":
-    """The open change of that id, else the one that has ended."""
+def find_anywhere(locator: "ChangeLocator", change_id: str) -> "LocatedChange":
+    """Return the open change with this id, else the ended one."""
     try:
-        return places.find(change_id)
+        return locator.find(change_id)
     except ChangeNotFound:
-        if found := places.ended(change_id):
-            return found
+        if ended := locator.find_archived(change_id):
+            return ended
         raise
 
 

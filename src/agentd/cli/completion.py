@@ -1,4 +1,4 @@
-"""`agentd completion`: the script a shell needs."""
+"""`agentd completion`: print a shell completion script."""
 
 import os
 

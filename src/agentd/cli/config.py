@@ -1,4 +1,4 @@
-"""`agentd config`: every value in force, and where it comes from."""
+"""`agentd config`: the effective configuration, and where each value comes from."""
 
 import json
 from typing import Any
@@ -15,25 +15,25 @@ from agentd.project import ConfigValue, find_project, load_config
 @output.json_option
 @click.pass_context
 def command(ctx: click.Context, key: str | None, as_json: bool) -> int:
-    """Show the configuration in force and where each value comes from.
+    """Show the effective configuration and where each value comes from.
 
     KEY shows one value or one table, such as `budget` or `budget.per_change`.
-    A value is taken from --set, else AGENTD_<TABLE>__<KEY>, else your own
-    ~/.config/agentd/config.toml, else agentd/config.toml, else the default.
+    Precedence: --set, AGENTD_<TABLE>__<KEY>, your own ~/.config/agentd/config.toml,
+    agentd/config.toml, then the default.
     """
     project = find_project()
     values = load_config(project.config_file, flags=ctx.find_root().obj or ()).values()
     if key:
         values = tuple(value for value in values if value.key == key or value.key.startswith((f"{key}.", f"{key}[")))
         if not values:
-            raise UsageError(f"there is no configuration key '{key}'", "agentd config lists all keys")
+            raise UsageError(f"unknown configuration key '{key}'", "agentd config lists all keys")
     data = {"values": {value.key: {"value": value.value, "from": value.source} for value in values}}
     return output.show_result("config", as_json, data, lambda: _render(values, key))
 
 
 def _render(values: tuple[ConfigValue, ...], key: str | None) -> str:
     if len(values) == 1 and values[0].key == key:
-        return _toml(values[0].value)  # one value alone, for scripts
+        return _toml(values[0].value)  # a single value, for scripts
     width = output.width() or 10_000
     rows = [(value.key, value.source, text_table.strip_control(_toml(value.value))) for value in values]
     if text_table.rows_width([row[:2] for row in rows]) + 20 <= width:
@@ -41,7 +41,7 @@ def _render(values: tuple[ConfigValue, ...], key: str | None) -> str:
     else:
         blocks = [[f"{name} = {value}", f"  {source}"] for name, source, value in rows]
     return "\n".join(
-        output.paint(text_table.shorten_end(line, width), dim=row[1] == "default")  # what somebody set stands out
+        output.paint(text_table.shorten_end(line, width), dim=row[1] == "default")  # values that were set stand out
         for row, block in zip(rows, blocks, strict=True)
         for line in block
     )

@@ -1,4 +1,4 @@
-"""`agentd cost`: what the changes have cost, or one of them by step and model."""
+"""`agentd cost`: what changes have cost, or one change by step and model."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -17,14 +17,14 @@ from agentd.domain import AgentdError, clock, format_amount, format_usd, plurali
 from agentd.engine import CostTotals, Spending, change_spending, day_spending, effective_budget, group_costs
 from agentd.project import BudgetSettings, Project, find_project, load_config
 
-_NOT_HERE = "not checked out"
-_BAR, _SHORT = 16, 4  # columns of the longest, and where there is little room
+_NOT_CHECKED_OUT = "not checked out"
+_BAR, _SHORT = 16, 4  # maximum and minimum width of a bar
 _NO_CALLS = "No call has reported its usage yet."
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeCost:
-    """One change and its calls. One that is not checked out is known by its cost alone."""
+    """A change and its calls; if it is not checked out, only its total cost is known."""
 
     found: LocatedChange
     calls: tuple[CallRecord, ...] = ()
@@ -44,91 +44,91 @@ Rows = Sequence[tuple[tuple[str, ...], CostTotals]]
 @click.option(
     "--by",
     type=click.Choice(["change", "day", "model", "step"]),
-    help="Show this table. Usual: by change; for one change by step and by model.",
+    help="Group the costs. Default: by change; with ID, by step and by model.",
 )
 @output.json_option
 @click.pass_context
 def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: bool) -> int:
-    """Show what all changes have cost; with ID, what the calls of that change have cost and what is left for it.
+    """Show what all changes have cost; with ID, what that change has cost and its remaining budget.
 
-    Archived and dropped changes are counted too. A day is a UTC day, and a call belongs to the one it began on.
+    Includes archived and dropped changes. Days are UTC; a call counts on the day it started.
     """
     project = find_project()
     if change_id is None:
         return _overview(project, by, as_json)
-    found = find_anywhere(ChangeLocator(project), check_change_id(change_id))
-    assert found.folder and found.tree
-    state = read_state(Path(found.folder))
-    spent = change_spending(Change(project, found.id, found.tree, Path(found.folder)))
+    located = find_anywhere(ChangeLocator(project), check_change_id(change_id))
+    assert located.folder and located.tree
+    state = read_state(Path(located.folder))
+    spent = change_spending(Change(project, located.id, located.tree, Path(located.folder)))
     limits = load_config(project.config_file, flags=ctx.find_root().obj or ()).budget
-    bill = ChangeCost(found, state.llm_calls)
-    budget = _budget(effective_budget(limits, state), spent)
+    change_cost = ChangeCost(located, state.llm_calls)
+    budget = _budget_data(effective_budget(limits, state), spent)
     data = {
-        "change_id": found.id,
-        "phase": str(found.summary.phase),
-        **_by_all([bill]),
-        "total": bill.sum.data(),
+        "change_id": located.id,
+        "phase": str(located.summary.phase),
+        **_groupings([change_cost]),
+        "total": change_cost.sum.data(),
         "budget": budget,
     }
-    return output.show_result("cost", as_json, data, lambda: _one(project, bill, budget, by))
+    return output.show_result("cost", as_json, data, lambda: _render_change(project, change_cost, budget, by))
 
 
 def _overview(project: Project, by: str | None, as_json: bool) -> int:
-    places = ChangeLocator(project)
-    bills = [_change_cost(found) for found in (*places.open(), *places.archived())]
+    locator = ChangeLocator(project)
+    costs = [_change_cost(located) for located in (*locator.open(), *locator.archived())]
     day = clock.now()[:10]
     today = day_spending(project, day)
     data = {
         "changes": [
             {
-                "change_id": bill.found.id,
-                "phase": str(bill.found.summary.phase),
-                **bill.sum.data(),
-                "checked_out": bill.found.folder is not None,
-                "problem": bill.problem,
+                "change_id": change_cost.found.id,
+                "phase": str(change_cost.found.summary.phase),
+                **change_cost.sum.data(),
+                "checked_out": change_cost.found.folder is not None,
+                "problem": change_cost.problem,
             }
-            for bill in bills
+            for change_cost in costs
         ],
-        **_by_all(bills),
-        "total": _total(bills).data(),
+        **_groupings(costs),
+        "total": _total(costs).data(),
         "today": {"day": day, "cost": today},
     }
-    return output.show_result("cost", as_json, data, lambda: _all(project, bills, today, by or "change"))
+    return output.show_result("cost", as_json, data, lambda: _render_all(project, costs, today, by or "change"))
 
 
-def _change_cost(found: LocatedChange) -> ChangeCost:
-    if found.folder is None:
-        return ChangeCost(found, problem=f"{_NOT_HERE}, so only its cost is known")
+def _change_cost(located: LocatedChange) -> ChangeCost:
+    if located.folder is None:
+        return ChangeCost(located, problem=f"{_NOT_CHECKED_OUT}, so only its total cost is known")
     try:
-        return ChangeCost(found, read_state(Path(found.folder)).llm_calls)
+        return ChangeCost(located, read_state(Path(located.folder)).llm_calls)
     except AgentdError as error:
-        return ChangeCost(found, problem=error.message)
+        return ChangeCost(located, problem=error.message)
 
 
-def _total(bills: list[ChangeCost]) -> CostTotals:
-    calls = CostTotals.of(call for bill in bills for call in bill.calls)
-    absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
+def _total(costs: list[ChangeCost]) -> CostTotals:
+    calls = CostTotals.of(call for change_cost in costs for call in change_cost.calls)
+    absent = sum(change_cost.sum.cost for change_cost in costs if change_cost.found.folder is None)
     return replace(calls, cost=round(calls.cost + absent, 6))
 
 
-def _grouped(bills: list[ChangeCost], key: Callable[[CallRecord], str | None]) -> Groups:
-    """In the order of the calls; what is not checked out comes last."""
-    groups = group_costs((call for bill in bills for call in bill.calls), key)
-    absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
-    return {**groups, _NOT_HERE: CostTotals(cost=absent)} if absent else groups
+def _grouped(costs: list[ChangeCost], key: Callable[[CallRecord], str | None]) -> Groups:
+    """Group in call order; changes that are not checked out come last."""
+    groups = group_costs((call for change_cost in costs for call in change_cost.calls), key)
+    absent = sum(change_cost.sum.cost for change_cost in costs if change_cost.found.folder is None)
+    return {**groups, _NOT_CHECKED_OUT: CostTotals(cost=absent)} if absent else groups
 
 
-def _groups(bills: list[ChangeCost], by: str) -> Groups:
+def _groups(costs: list[ChangeCost], by: str) -> Groups:
     if by == "step":
-        return _grouped(bills, lambda call: call.step)
+        return _grouped(costs, lambda call: call.step)
     if by == "model":
-        groups = _grouped(bills, lambda call: call.model)
+        groups = _grouped(costs, lambda call: call.model)
         return dict(sorted(groups.items(), key=lambda item: -item[1].cost))
-    return dict(sorted(_grouped(bills, _day).items(), key=lambda item: item[0] or ""))
+    return dict(sorted(_grouped(costs, _day).items(), key=lambda item: item[0] or ""))
 
 
 def _day(call: CallRecord) -> str | None:
-    """STATE.yaml says when a call ended and how long it took. None: nothing readable."""
+    """Return the UTC day a call started on, from its end and duration; None if unreadable."""
     try:
         ended = datetime.fromisoformat(call.timestamp)
         began = ended.replace(tzinfo=ended.tzinfo or UTC) - timedelta(milliseconds=call.duration_ms)
@@ -137,15 +137,15 @@ def _day(call: CallRecord) -> str | None:
         return None
 
 
-def _by_all(bills: list[ChangeCost]) -> dict[str, Any]:
+def _groupings(costs: list[ChangeCost]) -> dict[str, Any]:
     return {
-        f"by_{by}": [{by: name, **some.data()} for name, some in _groups(bills, by).items()]
+        f"by_{by}": [{by: name, **totals.data()} for name, totals in _groups(costs, by).items()]
         for by in ("day", "model", "step")
     }
 
 
-def _budget(limits: BudgetSettings, spent: Spending) -> dict[str, Any]:
-    """A limit of 0 is none."""
+def _budget_data(limits: BudgetSettings, spent: Spending) -> dict[str, Any]:
+    """A limit of 0 means no limit, shown as None."""
     return {
         "spent": spent.change,
         "per_change": limits.per_change or None,
@@ -156,82 +156,93 @@ def _budget(limits: BudgetSettings, spent: Spending) -> dict[str, Any]:
     }
 
 
-def _all(project: Project, bills: list[ChangeCost], today: float, by: str) -> str:
-    if not bills:
+def _render_all(project: Project, costs: list[ChangeCost], today: float, by: str) -> str:
+    if not costs:
         return _NO_CALLS
     if by == "change":
-        by_change = [((bill.found.id, _phase(project, bill)), bill.sum) for bill in bills]
-        lines = _tables([(("CHANGE", "PHASE"), by_change)], _total(bills))
+        by_change = [((change_cost.found.id, _phase(project, change_cost)), change_cost.sum) for change_cost in costs]
+        lines = _tables([(("CHANGE", "PHASE"), by_change)], _total(costs))
     else:
-        lines = _tables([((by.upper(),), _rows(bills, by))], _total(bills))
+        lines = _tables([((by.upper(),), _rows(costs, by))], _total(costs))
     if today:
         lines += ["", *output.prose(f"{format_usd(today)} today, over all changes")]
-    lines += _notes([call for bill in bills for call in bill.calls])
-    problems = [f"{bill.found.id}: {bill.problem}" for bill in bills if bill.problem]
+    lines += _notes([call for change_cost in costs for call in change_cost.calls])
+    problems = [f"{change_cost.found.id}: {change_cost.problem}" for change_cost in costs if change_cost.problem]
     lines += [""] * bool(problems) + [
-        line for words in problems for line in output.prose(text_table.clean_line(words), "", "  ")
+        line for problem in problems for line in output.prose(text_table.clean_line(problem), "", "  ")
     ]
     return "\n".join(lines)
 
 
-def _one(project: Project, bill: ChangeCost, budget: dict[str, Any], by: str | None) -> str:
-    lines = output.heading(bill.found.id, phase_words(project, bill.found))
-    if (under_way := round(budget["spent"] - bill.sum.cost, 6)) > 0:
-        words = "by a call that is under way or was cut off, not in the tables yet"
-        lines += output.prose(f"{format_usd(under_way)} {words}")
+def _render_change(project: Project, change_cost: ChangeCost, budget: dict[str, Any], by: str | None) -> str:
+    lines = output.heading(change_cost.found.id, phase_words(project, change_cost.found))
+    if (pending := round(budget["spent"] - change_cost.sum.cost, 6)) > 0:
+        text = "for a running or interrupted call, not in the tables yet"
+        lines += output.prose(f"{format_usd(pending)} {text}")
     if budget["per_change"]:
-        words = f"{format_usd(budget['left'])} left of {format_usd(budget['per_change'])} for this change"
-        lines += output.prose(words)
+        text = f"{format_usd(budget['left'])} left of {format_usd(budget['per_change'])} for this change"
+        lines += output.prose(text)
     if budget["per_day"]:
         lines += output.prose(f"{format_usd(budget['left_today'])} left of {format_usd(budget['per_day'])} for today")
-    if not bill.calls:
+    if not change_cost.calls:
         return "\n".join([*lines, "", _NO_CALLS])
     tables = [
-        ((name.upper(),), [((bill.found.id,), bill.sum)] if name == "change" else _rows([bill], name))
+        (
+            (name.upper(),),
+            [((change_cost.found.id,), change_cost.sum)] if name == "change" else _rows([change_cost], name),
+        )
         for name in ((by,) if by else ("step", "model"))
     ]
-    return "\n".join([*lines, "", *_tables(tables, bill.sum), *_notes(bill.calls)])
+    return "\n".join([*lines, "", *_tables(tables, change_cost.sum), *_notes(change_cost.calls)])
 
 
-def _phase(project: Project, bill: ChangeCost) -> str:
-    return _NOT_HERE if bill.found.folder is None else phase_words(project, bill.found)
+def _phase(project: Project, change_cost: ChangeCost) -> str:
+    return _NOT_CHECKED_OUT if change_cost.found.folder is None else phase_words(project, change_cost.found)
 
 
-def _rows(bills: list[ChangeCost], by: str) -> Rows:
-    return [((text_table.clean_line(name or "-"),), some) for name, some in _groups(bills, by).items()]
+def _rows(costs: list[ChangeCost], by: str) -> Rows:
+    return [((text_table.clean_line(name or "-"),), totals) for name, totals in _groups(costs, by).items()]
 
 
 def _tables(tables: Sequence[tuple[tuple[str, ...], Rows]], total: CostTotals) -> list[str]:
-    """One below the other, all with the same digits."""
-    digits = usd_digits(some.cost for _, rows in tables for some in (total, *(some for _, some in rows)))
+    """Stack the tables, all with the same number of digits."""
+    digits = usd_digits(totals.cost for _, rows in tables for totals in (total, *(totals for _, totals in rows)))
     lines = [line for head, rows in tables for line in ("", *_table(head, rows, total, digits))]
     return lines[1:]
 
 
 def _table(head: tuple[str, ...], rows: Rows, total: CostTotals, digits: int) -> list[str]:
-    """As many columns as the terminal has room for, names and cost always; bars where they compare something."""
+    """Drop columns that do not fit the terminal; names and costs always stay. Bars appear if they compare something."""
     width = output.width()
-    sums = [*(some for _, some in rows), total]
+    sums = [*(totals for _, totals in rows), total]
     names = [head, *(name for name, _ in rows), ("total", *[""] * (len(head) - 1))]
-    figures = [("CALLS", "TOKENS IN", "OUT", "CACHED", "COST"), *(_figures(some, digits) for some in sums)]
-    costs = [some.cost for _, some in rows]
-    smallest = _SHORT if width is not None and sum(cost > 0 for cost in costs) > 1 else 0  # else nothing to compare
-    for kept, least in _choices(smallest):
-        columns = [_right([row[number] for row in figures]) for number in kept]
+    figures = [("CALLS", "TOKENS IN", "OUT", "CACHED", "COST"), *(_figures(totals, digits) for totals in sums)]
+    amounts = [totals.cost for _, totals in rows]
+    smallest = (
+        _SHORT if width is not None and sum(cost > 0 for cost in amounts) > 1 else 0
+    )  # with one amount there is nothing to compare
+    for kept, least in _column_choices(smallest):
+        columns = [_align_right([row[number] for row in figures]) for number in kept]
         cells = [(*name, *row) for name, row in zip(names, zip(*columns, strict=True), strict=True)]
-        left = sys.maxsize if width is None else width - text_table.rows_width(cells)
-        if left >= (least + 2 if least else 0):
-            bars = [text_table.render_bar(cost, max(costs), min(left - 2, _BAR)) for cost in costs] if least else ()
-            return _with_head(text_table.align_rows(cells), bars)
-    told = _right([row[-1] for row in figures])
-    room = max((width or 0) - len(told[0]) - 2, 1)
-    return _with_head(
-        text_table.align_rows([(text_table.shorten_end(n[0], room), c) for n, c in zip(names, told, strict=True)])
+        available = sys.maxsize if width is None else width - text_table.rows_width(cells)
+        if available >= (least + 2 if least else 0):
+            bars = (
+                [text_table.render_bar(cost, max(amounts), min(available - 2, _BAR)) for cost in amounts]
+                if least
+                else ()
+            )
+            return _add_bars(text_table.align_rows(cells), bars)
+    cost_column = _align_right([row[-1] for row in figures])
+    name_width = max((width or 0) - len(cost_column[0]) - 2, 1)
+    return _add_bars(
+        text_table.align_rows(
+            [(text_table.shorten_end(n[0], name_width), c) for n, c in zip(names, cost_column, strict=True)]
+        )
     )
 
 
-def _choices(smallest: int) -> list[tuple[tuple[int, ...], int]]:
-    """Figures to show and the room that bars need beside them, the best first; 0: no bars."""
+def _column_choices(smallest: int) -> list[tuple[tuple[int, ...], int]]:
+    """Return figure columns and the width bars need beside them, best first; 0: no bars."""
     every, few, two, one = (0, 1, 2, 3, 4), (0, 1, 2, 4), (0, 4), (4,)
     bare = [(every, 0), (few, 0), (two, 0)]
     if not smallest:
@@ -239,30 +250,30 @@ def _choices(smallest: int) -> list[tuple[tuple[int, ...], int]]:
     return [(every, _BAR), (few, _BAR), *((kept, smallest) for kept in (every, few, two, one)), *bare]
 
 
-def _with_head(lines: list[str], bars: Sequence[str] = ()) -> list[str]:
-    """The head and the total have no bar."""
-    beside = ["", *bars, *[""] * len(lines)]
-    told = [output.charted(line, bar) for line, bar in zip(lines, beside, strict=False)]
-    return [output.paint(told[0], dim=True), *told[1:]]
+def _add_bars(lines: list[str], bars: Sequence[str] = ()) -> list[str]:
+    """Append bars to the rows; the header and the total have none."""
+    padded = ["", *bars, *[""] * len(lines)]
+    rows = [output.charted(line, bar) for line, bar in zip(lines, padded, strict=False)]
+    return [output.paint(rows[0], dim=True), *rows[1:]]
 
 
-def _figures(some: CostTotals, digits: int) -> tuple[str, ...]:
-    if not some.calls:
-        return (*["-"] * 4, _cost(some, digits))
-    tokens = (some.tokens_in, some.tokens_out, some.tokens_cached)
-    is_told = some.without_usage < some.calls
-    return (f"{some.calls:,}", *(f"{count:,}" if is_told else "?" for count in tokens), _cost(some, digits))
+def _figures(totals: CostTotals, digits: int) -> tuple[str, ...]:
+    if not totals.calls:
+        return (*["-"] * 4, _cost_cell(totals, digits))
+    tokens = (totals.tokens_in, totals.tokens_out, totals.tokens_cached)
+    is_known = totals.without_usage < totals.calls
+    return (f"{totals.calls:,}", *(f"{count:,}" if is_known else "?" for count in tokens), _cost_cell(totals, digits))
 
 
-def _right(column: list[str]) -> list[str]:
-    room = max(map(len, column))
-    return [cell.rjust(room) for cell in column]
+def _align_right(column: list[str]) -> list[str]:
+    width = max(map(len, column))
+    return [cell.rjust(width) for cell in column]
 
 
-def _cost(some: CostTotals, digits: int) -> str:
-    if some.calls and some.without_price == some.calls:
+def _cost_cell(totals: CostTotals, digits: int) -> str:
+    if totals.calls and totals.without_price == totals.calls:
         return "unknown"
-    return format_amount(some.cost, digits) if some.cost else "-"
+    return format_amount(totals.cost, digits) if totals.cost else "-"
 
 
 def _notes(calls: Iterable[CallRecord]) -> list[str]:
@@ -270,7 +281,7 @@ def _notes(calls: Iterable[CallRecord]) -> list[str]:
     if not unknown:
         return []
     models = ", ".join(
-        sorted({text_table.clean_line(call.model) if call.model else "a model not named" for call in unknown})
+        sorted({text_table.clean_line(call.model) if call.model else "an unknown model" for call in unknown})
     )
-    words = f"Not in these costs: {pluralize(len(unknown), 'call')} without a known price ({models})"
-    return ["", *output.prose(words)]
+    text = f"Not included: {pluralize(len(unknown), 'call')} without a known price ({models})"
+    return ["", *output.prose(text)]

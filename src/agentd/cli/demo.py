@@ -1,4 +1,4 @@
-"""`agentd demo`: a change from one sentence to the archive in a sample project, before your eyes."""
+"""`agentd demo`: take a change from one sentence to the archive in a sample project."""
 
 import os
 import shlex
@@ -34,92 +34,92 @@ from agentd.domain import Interrupted, SetupError, UsageError, format_usd
 from agentd.engine import PlannedStep, Question, defer_interrupts, interruptible
 from agentd.project import GitFailed
 
-_HEAD = (
+_INTRO = (
     "agentd at work on a small sample project. Everything here is real: git, files, tests, the MCP server and every "
-    "process. Only the models are a script, so no network is used, and what it costs is as if: nothing is paid."
+    "process. Only the models are scripted: no network is used, costs are simulated, and nothing is charged."
 )
-_GO_ON = ("cd your-project", "agentd init", 'agentd plan my-change "what should change"')
-_LOOK = (f"agentd status {DEMO_CHANGE_ID}", f"agentd view {DEMO_CHANGE_ID}")
-_GONE = "its folder is gone; agentd demo --keep leaves it to look at, agentd demo --into DIR takes another"
-_NOTHING = "nothing is left of it; agentd demo begins anew"
-_WIDEST = 100  # columns of prose
+_NEXT_STEPS = ("cd your-project", "agentd init", 'agentd plan my-change "what should change"')
+_INSPECT = (f"agentd status {DEMO_CHANGE_ID}", f"agentd view {DEMO_CHANGE_ID}")
+_REMOVED_HINT = "the demo folder was removed; agentd demo --keep keeps it, agentd demo --into DIR uses another"
+_NOTHING_LEFT = "its folder was removed; run agentd demo to start over"
+_MAX_WIDTH = 100  # columns of prose
 
 
 @click.command("demo")
-@click.option("--keep", is_flag=True, help="Leave the folder, and print where it is.")
-@click.option("--into", type=click.Path(file_okay=False), metavar="DIR", help="Take this empty folder, and leave it.")
+@click.option("--keep", is_flag=True, help="Keep the demo folder and print its path.")
+@click.option("--into", type=click.Path(file_okay=False), metavar="DIR", help="Use this empty folder, and keep it.")
 @click.option("--pause", is_flag=True, help="Wait for Enter at each decision.")
-@click.option("--open", "viewing", is_flag=True, help="Look at the change in the viewer at the end, until Ctrl-C.")
-def command(keep: bool, into: str | None, pause: bool, viewing: bool) -> int:
-    """Show the whole way of one change in a sample project: no key, no network, under a minute.
+@click.option("--open", "open_viewer", is_flag=True, help="Open the change in the viewer at the end, until Ctrl-C.")
+def command(keep: bool, into: str | None, pause: bool, open_viewer: bool) -> int:
+    """Run a complete change in a sample project: no API key, no network, under a minute.
 
-    It happens in a folder of its own, which is gone at the end, and touches nothing of yours.
+    It runs in a temporary folder that is removed at the end, and does not touch your files.
     """
     if pause and not output.interactive(as_json=False, yes=False):
-        raise UsageError("--pause waits for Enter, and this is no terminal", "agentd demo")
-    place, stays = DemoWorkspace(_folder(into)), keep or into is not None
+        raise UsageError("--pause needs a terminal", "agentd demo")
+    workspace, is_kept = DemoWorkspace(_folder(into)), keep or into is not None
     try:
         with interruptible():
-            _show(place, pause)
-            if viewing:
-                _view(place)
-        _go_on(place if stays else None)
+            _show(workspace, pause)
+            if open_viewer:
+                _view(workspace)
+        _print_next_steps(workspace if is_kept else None)
     except (OSError, GitFailed) as error:
-        if stays:
+        if is_kept:
             raise
-        raise SetupError(str(error), _GONE) from error  # no hint may lead into what is removed now
+        raise SetupError(str(error), _REMOVED_HINT) from error  # the original hint may point into the removed folder
     except (KeyboardInterrupt, Interrupted):
-        raise Interrupted("the demo was interrupted", _left(place) if stays else _NOTHING) from None
+        raise Interrupted("the demo was interrupted", _resume_hint(workspace) if is_kept else _NOTHING_LEFT) from None
     finally:
-        if not stays:
+        if not is_kept:
             with defer_interrupts():
-                shutil.rmtree(place.folder)
+                shutil.rmtree(workspace.folder)
     return 0
 
 
 def _folder(into: str | None) -> Path:
-    """Resolved, as git and agentd name it."""
+    """Return the resolved path, as git and agentd print it."""
     if into is None:
         return Path(tempfile.mkdtemp(prefix="agentd-demo-")).resolve()
     folder = Path(into).resolve()
     if folder.exists() and any(folder.iterdir()):
         if DemoWorkspace(folder).git_config.is_file():
-            words = f"{into} is not empty: an earlier demo has left what is there"
-            raise UsageError(words, f"rm -r {shlex.quote(into)}, or name another folder")
-        raise UsageError(f"{into} is not empty", "name an empty folder, or one that is not there yet")
+            message = f"{into} is not empty: it holds an earlier demo"
+            raise UsageError(message, f"rm -r {shlex.quote(into)}, or name another folder")
+        raise UsageError(f"{into} is not empty", "use an empty or a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _show(place: DemoWorkspace, pause: bool) -> None:
-    _say(_wrapped(_HEAD), "")
-    with inside_workspace(place):
-        check = set_up_sample(place)
-        words = f"The sample is tally, which splits what friends spend. It lies in {place.project}"
-        _say(_wrapped(f"{words}, and agentd init has found its tests: {check}"))
+def _show(workspace: DemoWorkspace, pause: bool) -> None:
+    _print(_wrapped(_INTRO), "")
+    with inside_workspace(workspace):
+        check = set_up_sample(workspace)
+        about = f"The sample project, tally, splits expenses among friends. It is in {workspace.project}"
+        _print(_wrapped(f"{about}. agentd init detected its tests: {check}"))
         for number, act in enumerate(ACTS, 1):
-            _say("", output.paint(_wrapped(f"{number}. {act.title}", hang="   "), bold=True), _wrapped(act.why))
-            _say(output.paint(f"$ {typed_command(act)}", fg="cyan"))
-            play_act(place, act, _ask, show_command)
-            _say(*(output.paint(f"$ {line}", fg="cyan") for line in commit_command(act)))
+            _print("", output.paint(_wrapped(f"{number}. {act.title}", hang="   "), bold=True), _wrapped(act.why))
+            _print(output.paint(f"$ {typed_command(act)}", fg="cyan"))
+            play_act(workspace, act, _play_questions, show_command)
+            _print(*(output.paint(f"$ {line}", fg="cyan") for line in commit_command(act)))
             if pause and act.pauses:
-                terminal_prompts.confirm_when_ready("\nEnter goes on, Ctrl-C ends the demo.")
-        _say("", *_report(read_demo_result(place)))
+                terminal_prompts.confirm_when_ready("\nPress Enter to continue, Ctrl-C to stop.")
+        _print("", *_report(read_demo_result(workspace)))
 
 
-def _ask() -> None:
-    """The planner's questions, each with the answer that the demo gives for the person."""
-    ahead = [PlannedStep("clarify", 1, 1, "Questions", "clarify")]
-    with watch_run(f"agentd plan {DEMO_CHANGE_ID}", lambda: ahead, "live") as view:
+def _play_questions() -> None:
+    """Play the planner's questions, each with its scripted answer."""
+    steps = [PlannedStep("clarify", 1, 1, "Questions", "clarify")]
+    with watch_run(f"agentd plan {DEMO_CHANGE_ID}", lambda: steps, "live") as view:
 
-        def seen(question: Question, answer: str) -> None:
+        def on_answer(question: Question, answer: str) -> None:
             with view.pause():
-                _say(*_asked(question, answer))
+                _print(*_question_lines(question, answer))
 
-        play_clarification(ScriptedPerson(seen), view)
+        play_clarification(ScriptedPerson(on_answer), view)
 
 
-def _asked(question: Question, answer: str) -> Iterator[str]:
+def _question_lines(question: Question, answer: str) -> Iterator[str]:
     yield output.paint(_wrapped(f"? {question.text}", hang="  "), bold=True)
     yield output.paint(_wrapped(question.why, "  "), dim=True)
     for option in question.options:
@@ -129,62 +129,62 @@ def _asked(question: Question, answer: str) -> Iterator[str]:
             yield _wrapped(option.label, "    ")
 
 
-def _report(made: DemoResult) -> Iterator[str]:
-    yield output.paint("What was made", bold=True)
-    yield from _tree(made)
+def _report(result: DemoResult) -> Iterator[str]:
+    yield output.paint("What was created", bold=True)
+    yield from _file_lines(result)
     yield ""
-    if made.in_plan and made.in_code:
-        yield output.paint("What was found on the way", bold=True)
-        yield from _found("In the plan, by the challenger", made.in_plan)
-        yield from (_wrapped(f"In the code, by a test that agentd ran: {name}", "  ") for name in made.failed_tests)
-        yield from _found("In the code, by the reviewer", made.in_code)
+    if result.in_plan and result.in_code:
+        yield output.paint("What the reviews found", bold=True)
+        yield from _finding_lines("In the plan, by the challenger", result.in_plan)
+        yield from (_wrapped(f"In the code, by a test that agentd ran: {name}", "  ") for name in result.failed_tests)
+        yield from _finding_lines("In the code, by the reviewer", result.in_code)
         yield ""
-    cost = f"{format_usd(made.cost)}, as if models had been asked; nothing was paid"
+    cost = f"{format_usd(result.cost)}, simulated; nothing was charged"
     yield "\n".join(output.label("Cost", cost, _width()))
     yield ""
     yield output.paint("$ git log --oneline", fg="cyan")
-    yield from (_wrapped(line, "  ", "  ") for line in made.log)
+    yield from (_wrapped(line, "  ", "  ") for line in result.log)
 
 
-def _tree(made: DemoResult) -> list[str]:
-    """Each folder with what lies in it; what became of a file stands before its name, which may be long."""
-    room = max(map(len, made.files.values()), default=0)
+def _file_lines(result: DemoResult) -> list[str]:
+    """List files by folder, each with what happened to it."""
+    word_width = max(map(len, result.files.values()), default=0)
     lines, folder = [], ""
-    for path, word in sorted(made.files.items(), key=lambda row: os.path.split(row[0])):
+    for path, word in sorted(result.files.items(), key=lambda row: os.path.split(row[0])):
         if os.path.dirname(path) != folder:
             folder = os.path.dirname(path)
             lines.append(f"  {folder}/")
-        lines.append(f"    {output.paint(word.ljust(room), dim=True)}  {os.path.basename(path)}")
+        lines.append(f"    {output.paint(word.ljust(word_width), dim=True)}  {os.path.basename(path)}")
     return lines
 
 
-def _found(where: str, one: Finding) -> Iterator[str]:
-    yield _wrapped(f"{where}: {one.title} ({one.where})", "  ")
-    yield _wrapped(one.what, "    ")
+def _finding_lines(where: str, finding: Finding) -> Iterator[str]:
+    yield _wrapped(f"{where}: {finding.title} ({finding.where})", "  ")
+    yield _wrapped(finding.what, "    ")
 
 
-def _view(place: DemoWorkspace) -> None:
-    """As the user, not as the demo: it is their browser."""
+def _view(workspace: DemoWorkspace) -> None:
+    """Open the viewer outside the demo's environment, so that it uses the user's browser."""
     quiet = () if sys.stdout.isatty() else ("--no-open",)
     try:
-        done = show_command("view", DEMO_CHANGE_ID, *quiet, folder=place.project)
+        done = show_command("view", DEMO_CHANGE_ID, *quiet, folder=workspace.project)
     except KeyboardInterrupt:
-        return  # how a viewer ends
+        return  # Ctrl-C is how the viewer ends
     if done.code not in (0, Interrupted.exit_code):
-        raise DemoFailed(f"agentd view ended with exit code {done.code}")
+        raise DemoFailed(f"agentd view exited with code {done.code}")
 
 
-def _left(place: DemoWorkspace) -> str:
-    stays = f"what is there so far stays in {place.folder}"
-    command = continue_command(place)
-    return f"{command} goes on; {stays}" if command else f"{stays}; agentd demo begins anew"
+def _resume_hint(workspace: DemoWorkspace) -> str:
+    kept = f"the demo so far is in {workspace.folder}"
+    command = continue_command(workspace)
+    return f"{command} resumes it; {kept}" if command else f"{kept}; agentd demo starts over"
 
 
-def _go_on(left: DemoWorkspace | None) -> None:
-    if left:
-        _say("", _wrapped(f"It stays in {left.project}, to look at:"))
-        _say(*(f"  {line}" for line in (f"cd {shlex.quote(str(left.project))}", *_LOOK)))
-    _say("", output.paint("Now in a project of your own", bold=True), *(f"  {line}" for line in _GO_ON))
+def _print_next_steps(kept: DemoWorkspace | None) -> None:
+    if kept:
+        _print("", _wrapped(f"The project is kept in {kept.project}. To inspect it:"))
+        _print(*(f"  {line}" for line in (f"cd {shlex.quote(str(kept.project))}", *_INSPECT)))
+    _print("", output.paint("Now try it in your own project", bold=True), *(f"  {line}" for line in _NEXT_STEPS))
 
 
 def _wrapped(text: str, indent: str = "", hang: str = "") -> str:
@@ -192,8 +192,8 @@ def _wrapped(text: str, indent: str = "", hang: str = "") -> str:
 
 
 def _width() -> int:
-    return min(output.width() or _WIDEST, _WIDEST)
+    return min(output.width() or _MAX_WIDTH, _MAX_WIDTH)
 
 
-def _say(*lines: str) -> None:
+def _print(*lines: str) -> None:
     output.stream(lines)

@@ -1,4 +1,4 @@
-"""`agentd init`: the files, the checks and the roles a project begins with."""
+"""`agentd init`: create the project's files and configure its checks and roles."""
 
 import os
 from collections.abc import Sequence
@@ -42,17 +42,22 @@ from agentd.project import (
     propose_checks,
 )
 
-_Answers = dict[str, RegistrationResult]
+_Registrations = dict[str, RegistrationResult]
 _COMMANDS = "the commands for your own sessions"
 _NEXT = 'agentd plan <id> "what should change"'
 
 
 @click.command("init")
-@click.option("--here", is_flag=True, help="Make this folder the project, not the top of the repository.")
-@click.option("--force", is_flag=True, help="Write a new config.toml over the present one (a copy is kept).")
-@click.option("--commit/--no-commit", default=None, help="Commit agentd/, or do not; else you are asked.")
-@click.option("--register", "add", is_flag=True, help="Let your own Claude Code, Gemini CLI and Codex use agentd here.")
-@click.option("--unregister", "take_back", is_flag=True, help="Take back what --register wrote, and do nothing else.")
+@click.option("--here", is_flag=True, help="Use this folder as the project root instead of the top of the repository.")
+@click.option("--force", is_flag=True, help="Replace config.toml with a new one (keeps a copy).")
+@click.option("--commit/--no-commit", default=None, help="Commit agentd/ or not, without asking.")
+@click.option(
+    "--register",
+    "add",
+    is_flag=True,
+    help="Register agentd's MCP server with your own Claude Code, Gemini CLI and Codex.",
+)
+@click.option("--unregister", "take_back", is_flag=True, help="Undo --register, and do nothing else.")
 @click.option(
     "--skills/--no-skills", "offer", default=True, help="Write commands like /agentd:plan for your own agents."
 )
@@ -63,50 +68,51 @@ def command(
 ) -> int:
     """Set up agentd in this repository.
 
-    Writes agentd/ with a config.toml that has checks for what the project uses and roles for the
-    agents found on this machine, and commands for your own sessions with them. Run again, it brings
-    those commands up to date, seats agents where none was found before, and changes nothing else; what you
-    have edited stays as it is.
+    Creates agentd/ with a config.toml that has checks for the tools the project uses and roles for the
+    agents installed on this machine, and adds commands to your own agent sessions. Running it again updates
+    those commands and assigns agents to roles that have none. It never overwrites your edits.
     """
     repo = git.find_repository(current_directory())
     root = _root(repo, here)
     if take_back:
         if add or force or commit:
-            raise UsageError("--unregister does nothing else, so it stands alone", "agentd init --unregister")
+            raise UsageError("--unregister cannot be combined with other options", "agentd init --unregister")
         return _unregister(repo, root, as_json)
-    asked = output.interactive(as_json, yes)
-    overwrite = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
+    can_ask = output.interactive(as_json, yes)
+    overwrite = force and _may_replace(root / "agentd" / "config.toml", can_ask, yes)
     agents = detect_agents(os.environ, Path(os.path.expanduser("~")))
     roles = assign_roles(agents) if any(agent.installed for agent in agents) else {}
     checks = propose_checks(root)
     outcome = set_up_project(repo, root, roles, checks, overwrite)
-    untrusted = _trust(root, checks) if checks and outcome.wrote_config else []
-    in_force = load_config(root / "agentd" / "config.toml")
-    absent = _absent(in_force)
-    answers = register_server(repo, root) if add else {}
-    outcome = replace(outcome, skills=_offer(repo, root, agents) if offer else {})
-    committed = _commit(repo, outcome, commit, asked, yes)
+    untrusted = _trust_checks(root, checks) if checks and outcome.wrote_config else []
+    config = load_config(root / "agentd" / "config.toml")
+    missing_agents = _missing_agents(config)
+    registrations = register_server(repo, root) if add else {}
+    outcome = replace(outcome, skills=_write_skills(repo, root, agents) if offer else {})
+    committed = _commit(repo, outcome, commit, can_ask, yes)
     data: dict[str, Any] = {
         "project": str(root),
         "files": dict(outcome.files),
         "skills": dict(outcome.skills),
         "copy": str(outcome.copy) if outcome.copy else None,
-        "checks": [{"name": check.name, "command": check.command} for check in in_force.checks],
-        "roles": {str(role): name for role, name in in_force.roles.items()},
-        "notes": [*_ignored(repo, outcome), *untrusted, *_about_seats(in_force, agents, absent)],
+        "checks": [{"name": check.name, "command": check.command} for check in config.checks],
+        "roles": {str(role): name for role, name in config.roles.items()},
+        "notes": [*_ignored_notes(repo, outcome), *untrusted, *_role_notes(config, agents, missing_agents)],
         "committed": committed,
         "to_commit": None if committed else _git_commands(repo, root, outcome),
-        **_report(answers),
-        "next": "agentd doctor" if absent else _NEXT,
+        **_registration_data(registrations),
+        "next": "agentd doctor" if missing_agents else _NEXT,
     }
-    return output.show_result("init", as_json, data, lambda: _render(data, outcome, root, answers), _exit_code(answers))
+    return output.show_result(
+        "init", as_json, data, lambda: _render(data, outcome, root, registrations), _exit_code(registrations)
+    )
 
 
 def _root(repo: git.Repository, here: bool) -> Path:
-    """This folder if asked for, else the project we stand in, else the top of the repository."""
+    """Return this folder with --here, else the enclosing project, else the top of the repository."""
     folder = Path(current_directory()).resolve()
     if here and (folder == Path(repo.common) or Path(repo.common) in folder.parents):
-        raise UsageError(f"{folder} is git's own folder", "cd to a folder of the project")
+        raise UsageError(f"{folder} is inside the .git folder", "cd to a project folder")
     if here:
         return folder
     try:
@@ -115,109 +121,113 @@ def _root(repo: git.Repository, here: bool) -> Path:
         return Path(repo.top)
 
 
-def _offer(repo: git.Repository, root: Path, agents: Sequence[DetectedAgent]) -> dict[str, str]:
-    """After registering: that may have made the folder by which we know that a CLI is used here."""
+def _write_skills(repo: git.Repository, root: Path, agents: Sequence[DetectedAgent]) -> dict[str, str]:
+    """Write the session commands. Runs after registering, which may create the folder that marks a CLI as used."""
     return write_skills(repo, root, wanted_targets(root, [agent.name for agent in agents if agent.installed]))
 
 
 def _unregister(repo: git.Repository, root: Path, as_json: bool) -> int:
-    answers = unregister_server(repo, root)
-    data = {"project": str(root), **_report(answers)}
-    return output.show_result("init", as_json, data, lambda: "\n".join(_answer_lines(answers)), _exit_code(answers))
+    registrations = unregister_server(repo, root)
+    data = {"project": str(root), **_registration_data(registrations)}
+    return output.show_result(
+        "init", as_json, data, lambda: "\n".join(_registration_lines(registrations)), _exit_code(registrations)
+    )
 
 
-def _report(answers: _Answers) -> dict[str, Any]:
-    refused = {name: {"why": one.why, "entry": one.entry} for name, one in answers.items() if one.why}
-    return {"registered": {name: one.word for name, one in answers.items()}, "refused": refused}
+def _registration_data(registrations: _Registrations) -> dict[str, Any]:
+    refused = {name: {"why": result.why, "entry": result.entry} for name, result in registrations.items() if result.why}
+    return {"registered": {name: result.word for name, result in registrations.items()}, "refused": refused}
 
 
-def _exit_code(answers: _Answers) -> int:
-    return 1 if any(one.word == "refused" for one in answers.values()) else 0
+def _exit_code(registrations: _Registrations) -> int:
+    return 1 if any(result.word == "refused" for result in registrations.values()) else 0
 
 
-def _may_replace(path: Path, asked: bool, yes: bool) -> bool:
+def _may_replace(path: Path, can_ask: bool, yes: bool) -> bool:
     if not path.exists() or yes:
         return True
-    if not asked:
-        raise Unanswered(f"{path} is there; writing a new one over it needs a yes", "agentd init --force --yes")
-    return click.confirm("Write a new agentd/config.toml over the present one? A copy is kept.", err=True)
+    if not can_ask:
+        raise Unanswered(f"{path} already exists; confirm that it may be replaced", "agentd init --force --yes")
+    return click.confirm("Replace agentd/config.toml? A copy is kept.", err=True)
 
 
-def _commit(repo: git.Repository, outcome: SetupResult, commit: bool | None, asked: bool, yes: bool) -> bool:
+def _commit(repo: git.Repository, outcome: SetupResult, commit: bool | None, can_ask: bool, yes: bool) -> bool:
     names = [] if commit is False else uncommitted_files(repo, outcome)
     if not names:
         return False
-    if commit is None and asked:
-        commit = click.confirm(f"Commit {_what(names, outcome)} now?", default=True, err=True)
+    if commit is None and can_ask:
+        commit = click.confirm(f"Commit {_describe_files(names, outcome)} now?", default=True, err=True)
     if commit or (commit is None and yes):
         commit_setup(repo, names)
         return True
     return False
 
 
-def _trust(root: Path, checks: Sequence[CheckSettings]) -> list[str]:
-    """What we just wrote needs no second look. Where that cannot be kept, set-up is done all the same."""
+def _trust_checks(root: Path, checks: Sequence[CheckSettings]) -> list[str]:
+    """Trust the checks that were just written. A failure becomes a note and does not stop the setup."""
     try:
         grant_trust(find_project(str(root)), map(check_item, checks), os.environ)
         return []
     except (AgentdError, OSError) as error:
-        return [f"The checks are not trusted yet: {error}. Mend that, then run agentd trust."]
+        return [f"The checks are not trusted yet: {error}. Fix that, then run agentd trust."]
 
 
-def _absent(in_force: Config) -> list[AgentMissing]:
-    """One for each agent that sits in a role and is not here."""
+def _missing_agents(config: Config) -> list[AgentMissing]:
+    """Return one error per agent that has a role but is not installed."""
     missing: dict[str, AgentMissing] = {}
-    for role, name in in_force.roles.items():
+    for role, name in config.roles.items():
         try:
-            ensure_agent_installed(in_force, role, os.environ)
+            ensure_agent_installed(config, role, os.environ)
         except AgentMissing as error:
             missing.setdefault(name, error)
     return list(missing.values())
 
 
-def _about_seats(in_force: Config, agents: Sequence[DetectedAgent], absent: Sequence[AgentMissing]) -> list[str]:
-    """A seat whose agent is not here stays as it is: somebody chose it, or others who work here have that agent."""
+def _role_notes(config: Config, agents: Sequence[DetectedAgent], missing_agents: Sequence[AgentMissing]) -> list[str]:
+    """Explain missing agents. Their roles stay: they may be intended, or installed on a colleague's machine."""
     if not any(agent.installed for agent in agents):
-        return list(role_notes(agents)) if absent else []
-    ways = "install it, name another one under [roles] in agentd/config.toml"
-    force = "or have the whole file written anew for what is here: agentd init --force (a copy is kept)"
-    return [*(f"{error}: {ways}, {force}." for error in absent), *role_notes(agents, in_force.roles)]
+        return list(role_notes(agents)) if missing_agents else []
+    options = "install it, assign another agent under [roles] in agentd/config.toml"
+    force = "or regenerate the file for the installed agents: agentd init --force (keeps a copy)"
+    return [*(f"{error}: {options}, {force}." for error in missing_agents), *role_notes(agents, config.roles)]
 
 
-def _ignored(repo: git.Repository, outcome: SetupResult) -> list[str]:
+def _ignored_notes(repo: git.Repository, outcome: SetupResult) -> list[str]:
     names = ignored_files(repo, outcome)
     notes = []
     if any(name.endswith("agentd/config.toml") for name in names):
-        words = "A .gitignore hides agentd/, so git keeps none of it"
-        notes.append(f"{words}; take that line out to keep your specs and reviews.")
-    if offered := sorted({os.path.dirname(name) for name in names if name in outcome.skills}):
-        notes.append(f"A .gitignore hides {', '.join(offered)}, so the commands there stay on this machine.")
+        notes.append("A .gitignore excludes agentd/; remove that line to keep your specs and reviews in git.")
+    if folders := sorted({os.path.dirname(name) for name in names if name in outcome.skills}):
+        notes.append(f"A .gitignore excludes {', '.join(folders)}, so the commands there stay on this machine.")
     return notes
 
 
-def _what(names: Sequence[str], outcome: SetupResult) -> str:
-    """What is to be committed, in words."""
+def _describe_files(names: Sequence[str], outcome: SetupResult) -> str:
+    """Name what will be committed."""
     parts = {_COMMANDS if name in outcome.skills else "agentd/" for name in names}
     return " and ".join(sorted(parts))
 
 
 def _git_commands(repo: git.Repository, root: Path, outcome: SetupResult) -> str | None:
     names = uncommitted_files(repo, outcome)
-    homes = {os.path.join(repo.top, os.path.dirname(name)) for name in names if name in outcome.skills}
-    own = [str(root / "agentd")] if names and not outcome.skills.keys() >= set(names) else []
-    typed = " ".join(os.path.relpath(home) for home in [*own, *sorted(homes)])
-    return f'git add {typed} && git commit -m "Set up agentd" -- {typed}' if names else None
+    folders = {os.path.join(repo.top, os.path.dirname(name)) for name in names if name in outcome.skills}
+    agentd_folder = [str(root / "agentd")] if names and not outcome.skills.keys() >= set(names) else []
+    paths = " ".join(os.path.relpath(folder) for folder in [*agentd_folder, *sorted(folders)])
+    return f'git add {paths} && git commit -m "Set up agentd" -- {paths}' if names else None
 
 
-def _answer_lines(answers: _Answers) -> list[str]:
-    rows = [(f"  {name}", f"{one.word}: {one.why}" if one.why else one.word) for name, one in answers.items()]
+def _registration_lines(registrations: _Registrations) -> list[str]:
+    rows = [
+        (f"  {name}", f"{result.word}: {result.why}" if result.why else result.word)
+        for name, result in registrations.items()
+    ]
     lines = ["MCP server for your own sessions", *text_table.align_rows(rows)]
-    for name, one in answers.items():
-        if one.entry:
-            lines += ["", f"{name} is as it was. To add the entry yourself:"]
-            lines += [f"  {line}" for line in one.entry.splitlines()]
-        elif one.why:
-            lines += ["", f"{name} is as it was. If you want the entry agentd out, take it out yourself."]
+    for name, result in registrations.items():
+        if result.entry:
+            lines += ["", f"{name} was not changed. To add the entry yourself:"]
+            lines += [f"  {line}" for line in result.entry.splitlines()]
+        elif result.why:
+            lines += ["", f"{name} was not changed. To remove the agentd entry, edit the file yourself."]
     return lines
 
 
@@ -225,31 +235,31 @@ def _section(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
     return ["", *([title] if title else []), *text_table.align_rows(rows)] if rows else []
 
 
-def _render(data: dict[str, Any], outcome: SetupResult, root: Path, answers: _Answers) -> str:
+def _render(data: dict[str, Any], outcome: SetupResult, root: Path, registrations: _Registrations) -> str:
     lines = []
     if outcome.changed:
         lines += [f"agentd is set up in {output.paint(root.name, bold=True)}."]
         files = [(f"  {name}", word) for name, word in data["files"].items() if not name.endswith(".gitkeep")]
         lines += _section("", [row for row in files if row[1] != "kept"])
     else:
-        lines += [f"agentd was set up in {output.paint(root.name, bold=True)} already; nothing changed."]
+        lines += [f"agentd is already set up in {output.paint(root.name, bold=True)}; nothing changed."]
     if outcome.copy:
         lines += [f"  the old config.toml is in {outcome.copy}"]
-    offered = [(f"  {name}", word) for name, word in data["skills"].items() if word != KEPT]
-    lines += _section("Commands for your own sessions", offered)
+    skills = [(f"  {name}", word) for name, word in data["skills"].items() if word != KEPT]
+    lines += _section("Commands for your own sessions", skills)
     lines += ["", "Checks"]
     lines += text_table.align_rows([(f"  {check['name']}", check["command"]) for check in data["checks"]])
     if not data["checks"]:
-        lines += ["  none found: nothing proves the code until agentd/config.toml has one"]
+        lines += ["  none found: add one to agentd/config.toml, or the code will not be tested"]
     lines += ["", "Roles"]
     lines += text_table.align_rows([(f"  {role}", name) for role, name in data["roles"].items()])
-    if answers:
-        lines += ["", *_answer_lines(answers)]
+    if registrations:
+        lines += ["", *_registration_lines(registrations)]
     if data["notes"]:
         lines += ["", *(line for note in data["notes"] for line in output.label("Note", note, output.width()))]
     lines.append("")
     if data["committed"]:
-        lines.append("It is committed.")
+        lines.append("Committed.")
     elif data["to_commit"]:
         lines += output.following(data["to_commit"], name="Commit")
     return "\n".join([*lines, *output.following(data["next"])])

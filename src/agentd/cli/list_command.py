@@ -1,4 +1,4 @@
-"""`agentd list`: every change in a line."""
+"""`agentd list`: one line per change."""
 
 import click
 
@@ -23,34 +23,34 @@ _COLOURS = {
     "implementing": "blue",
     "complete": "green",
 }
-_MEETINGS = 5  # of many the first ones
-_BEGIN = 'agentd plan <id> "what should change"'
+_OVERLAPS = 5  # overlaps shown below the table
+_FIRST_COMMAND = 'agentd plan <id> "what should change"'
 
 
 @click.command("list")
-@click.option("--all", "everything", is_flag=True, help="Archived and dropped changes too.")
+@click.option("--all", "everything", is_flag=True, help="Include archived and dropped changes.")
 @output.json_option
 def command(everything: bool, as_json: bool) -> int:
-    """List the changes of this project, newest first, from all its branches and work trees."""
+    """List the changes of this project, newest first, across all branches and worktrees."""
     project = find_project()
-    places = ChangeLocator(project)
-    found = places.open() + (places.archived() if everything else [])
-    among = build_overlap_index(found)
-    data = {"changes": [change_row(project, one, among) for one in found]} if as_json else {}
-    return output.show_result("list", as_json, data, lambda: _render(places, found, among, output.width()))
+    locator = ChangeLocator(project)
+    changes = locator.open() + (locator.archived() if everything else [])
+    overlaps = build_overlap_index(changes)
+    data = {"changes": [change_row(project, change, overlaps) for change in changes]} if as_json else {}
+    return output.show_result("list", as_json, data, lambda: _render(locator, changes, overlaps, output.width()))
 
 
-def no_changes_text(places: ChangeLocator) -> str:
-    """Where no change is open."""
-    ended = output.prose("No open changes; agentd list --all shows those that have ended.")
-    return "\n".join([*(ended if places.archived() else ["No open changes."]), *output.following(_BEGIN)])
+def no_changes_text(locator: ChangeLocator) -> str:
+    """Return the text shown if no change is open."""
+    ended = output.prose("No open changes; agentd list --all includes archived and dropped ones.")
+    return "\n".join([*(ended if locator.archived() else ["No open changes."]), *output.following(_FIRST_COMMAND)])
 
 
-def _render(places: ChangeLocator, found: list[LocatedChange], among: OverlapIndex, width: int | None) -> str:
-    if not found:
-        return no_changes_text(places)
+def _render(locator: ChangeLocator, changes: list[LocatedChange], overlaps: OverlapIndex, width: int | None) -> str:
+    if not changes:
+        return no_changes_text(locator)
     head = ("CHANGE", "PHASE", "FINDINGS", "COST", "UPDATED", "NEXT")
-    rows = [head, *(_cells(places.project, one) for one in found)]
+    rows = [head, *(_cells(locator.project, change) for change in changes)]
     for kept in ((0, 1, 2, 3, 4, 5), (0, 1, 2, 4, 5), (0, 1, 2, 5), (0, 1, 5)):
         chosen = [[row[number] for number in kept] for row in rows]
         if width is None or text_table.rows_width(chosen) <= width:
@@ -59,51 +59,51 @@ def _render(places: ChangeLocator, found: list[LocatedChange], among: OverlapInd
             break
     else:
         lines = [line for row in rows[1:] for line in _stacked(row, width or 0)]
-    return "\n".join([*lines, *_meetings(among)])
+    return "\n".join([*lines, *_overlap_lines(overlaps)])
 
 
-def _meetings(among: OverlapIndex) -> list[str]:
-    """Below the table: who touches the same."""
-    found = among.meetings()
-    if not found:
+def _overlap_lines(overlaps: OverlapIndex) -> list[str]:
+    """Return the overlaps shown below the table."""
+    shared = overlaps.all_overlaps()
+    if not shared:
         return []
-    told = [
+    lines = [
         f"{format_names(changes)} {'both' if len(changes) == 2 else 'all'} change "
         + text_table.clean_line(format_names(names))
-        for changes, names in found[:_MEETINGS]
+        for changes, names in shared[:_OVERLAPS]
     ]
-    if len(found) > _MEETINGS:
-        told.append(f"and {len(found) - _MEETINGS} more; agentd list --json has them all")
-    return ["", *(line for words in told for line in output.prose(words))]
+    if len(shared) > _OVERLAPS:
+        lines.append(f"and {len(shared) - _OVERLAPS} more; agentd list --json has them all")
+    return ["", *(part for line in lines for part in output.prose(line))]
 
 
-def phase_words(project: Project, found: LocatedChange) -> str:
-    summary = found.summary
+def phase_words(project: Project, located: LocatedChange) -> str:
+    summary = located.summary
     if summary.problem:
         return output.paint("unreadable", fg="red")
-    words = output.paint(summary.phase, fg=_COLOURS.get(summary.phase))
+    text = output.paint(summary.phase, fg=_COLOURS.get(summary.phase))
     if not summary.running or not summary.phase.is_open:
-        return words
-    if is_change_running(project, found):
-        return f"{words}, running"
-    return f"{words}, {'stopped' if has_run_failed(project, found) else 'interrupted'}"
+        return text
+    if is_change_running(project, located):
+        return f"{text}, running"
+    return f"{text}, {'stopped' if has_run_failed(project, located) else 'interrupted'}"
 
 
-def _cells(project: Project, found: LocatedChange) -> tuple[str, ...]:
-    summary = found.summary
+def _cells(project: Project, located: LocatedChange) -> tuple[str, ...]:
+    summary = located.summary
     return (
-        found.id,
-        phase_words(project, found),
+        located.id,
+        phase_words(project, located),
         output.findings(summary.high, summary.medium, summary.low),
         output.money_cell(summary.cost),
         output.format_age(summary.updated_at),
-        next_command(project, found) or "-",
+        next_command(project, located) or "-",
     )
 
 
 def _stacked(cells: tuple[str, ...], width: int) -> list[str]:
-    """One change in a few short lines, for a narrow terminal."""
+    """Return one change as a few short lines, for narrow terminals."""
     name, phase, *facts, following = cells
-    told = [fact for fact in facts if fact != "-"]
-    lines = [f"  {line}" for line in text_table.join_facts(told, width - 2)]
+    known = [fact for fact in facts if fact != "-"]
+    lines = [f"  {line}" for line in text_table.join_facts(known, width - 2)]
     return [*output.heading(name, phase), *lines, f"  → {following}"]

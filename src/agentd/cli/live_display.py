@@ -1,4 +1,4 @@
-"""The view on a terminal: the list of steps, drawn anew a few times a second until the run has ended."""
+"""The live display on a terminal: the list of steps, redrawn several times a second until the run ends."""
 
 import contextlib
 import os
@@ -19,49 +19,49 @@ from agentd.cli.progress_view import LONGEST, JournalView, LineView, RunView, cl
 from agentd.domain import events
 from agentd.engine import ProgressBoard, StepSource
 
-_WHOLE = ("\x1b[?2026h", "\x1b[?2026l")  # between these a terminal shows nothing half drawn
-_CLIPPED = ("\x1b[?7l", "\x1b[?7h")  # between these no line breaks, whatever a letter's width is
-_UP, _WIPE = "\r\x1b[{}A", "\r\x1b[J"
+_SYNC = ("\x1b[?2026h", "\x1b[?2026l")  # synchronized update
+_NO_WRAP = ("\x1b[?7l", "\x1b[?7h")  # no line wrapping
+_UP, _CLEAR = "\r\x1b[{}A", "\r\x1b[J"
 
 
 class Screen:
-    """On stderr. One thread at a time."""
+    """Draws on stderr. Not thread-safe."""
 
     def __init__(self) -> None:
         colours: Any = "auto" if output.colour() is None else None
         self._console = Console(file=sys.stderr, force_terminal=True, color_system=colours, highlight=False)
-        self._widths: list[int] = []  # of the lines that are there now
+        self._widths: list[int] = []  # of the lines on the screen
 
-    def draw(self, picture: Sequence[Text], above: Sequence[Text] = ()) -> None:
-        """In the place of the last one, in a single write; what stands above it stays for good."""
-        stays, clipped = self._painted(above), self._painted(picture)
-        text = f"{self._back()}{stays}{_CLIPPED[0]}{clipped}{_CLIPPED[1]}"
-        self._widths = [line.cell_len for line in picture]
-        sys.stderr.write(f"{_WHOLE[0]}{text}{_WHOLE[1]}")
+    def draw(self, frame: Sequence[Text], above: Sequence[Text] = ()) -> None:
+        """Replace the previous frame in a single write; lines `above` it stay for good."""
+        fixed, clipped = self._render(above), self._render(frame)
+        body = f"{self._clear_frame()}{fixed}{_NO_WRAP[0]}{clipped}{_NO_WRAP[1]}"
+        self._widths = [line.cell_len for line in frame]
+        sys.stderr.write(f"{_SYNC[0]}{body}{_SYNC[1]}")
         sys.stderr.flush()
 
-    def _painted(self, lines: Sequence[Text]) -> str:
+    def _render(self, lines: Sequence[Text]) -> str:
         with self._console.capture() as captured:
             for line in lines:
                 self._console.print(line, soft_wrap=True)
         return captured.get()
 
-    def _back(self) -> str:
-        """To where the last picture began, wiping it. A terminal that became narrower has broken its lines."""
+    def _clear_frame(self) -> str:
+        """Return the codes that clear the last frame, whose lines wrap if the terminal became narrower."""
         width = terminal_size().columns
-        rows = sum(max(-(-wide // width), 1) for wide in self._widths)
-        return (_UP.format(rows) if rows else "") + _WIPE
+        rows = sum(max(-(-line_width // width), 1) for line_width in self._widths)
+        return (_UP.format(rows) if rows else "") + _CLEAR
 
 
 def terminal_size() -> os.terminal_size:
-    """What the terminal has now; some know nothing of their size."""
+    """Return the terminal's current size; some do not know theirs."""
     columns, lines = os.get_terminal_size(sys.stderr.fileno())
     return os.terminal_size((columns or 80, lines or 24))
 
 
 @contextlib.contextmanager
 def echo(is_on: bool) -> Iterator[None]:
-    """Off under a picture: keys that an impatient person presses do not push it away."""
+    """Switch echo; off while a frame is shown, so that typed keys do not break it."""
     before = _switch_echo(is_on)
     try:
         yield
@@ -70,7 +70,7 @@ def echo(is_on: bool) -> Iterator[None]:
 
 
 def _switch_echo(is_on: bool) -> bool:
-    """How it was. Nothing from the background: the terminal is the shell's then, which would stop us for it."""
+    """Switch echo and return its former state. Does nothing in the background, where the shell would stop us."""
     handle = sys.stderr.fileno()
     try:
         settings = termios.tcgetattr(handle)
@@ -78,7 +78,7 @@ def _switch_echo(is_on: bool) -> bool:
         if was_on != is_on and os.tcgetpgrp(handle) == os.getpgrp():
             settings[3] ^= termios.ECHO
             termios.tcsetattr(handle, termios.TCSADRAIN, settings)
-    except (OSError, termios.error):  # a terminal that is gone, or not ours
+    except (OSError, termios.error):  # no terminal, or not ours
         return is_on
     return was_on
 
@@ -87,17 +87,17 @@ _TICK = 0.125  # seconds
 
 
 class LiveDisplay(RunView):
-    """A thread of its own draws, so that no agent's pace is the screen's."""
+    """A live view of a run, drawn by its own thread, independent of how fast events arrive."""
 
-    def __init__(self, title: str, ahead: StepSource, is_verbose: bool = False) -> None:
+    def __init__(self, title: str, planned: StepSource, is_verbose: bool = False) -> None:
         self._title = clean_words(title)
-        self._board = ProgressBoard(ahead)
+        self._board = ProgressBoard(planned)
         self._began = time.monotonic()
-        self._lock = threading.Lock()  # for what is known
-        self._pen = threading.Lock()  # for the screen: a terminal that is held up holds up no event
+        self._lock = threading.Lock()  # guards the progress data
+        self._screen_lock = threading.Lock()  # guards the screen, so that a slow terminal does not delay events
         self._screen = Screen()
-        self._above: list[Text] = []  # told, and not on the screen yet
-        self._is_moving = False
+        self._above: list[Text] = []  # lines not on the screen yet
+        self._is_animating = False
         self._is_verbose = is_verbose
 
     def __call__(self, entry: events.JournalEntry) -> None:
@@ -110,55 +110,55 @@ class LiveDisplay(RunView):
 
     @contextlib.contextmanager
     def showing(self) -> Iterator["LiveDisplay"]:
-        """Until the end, however it comes; what stays is the finished list."""
-        over = threading.Event()
-        ticking = threading.Thread(target=self._tick, args=(over,), name="live view", daemon=True)
+        """Draw until the block ends; leave the final frame on the screen."""
+        stop = threading.Event()
+        ticker = threading.Thread(target=self._tick, args=(stop,), name="live view", daemon=True)
         with echo(False):
-            self._is_moving = True
-            ticking.start()
+            self._is_animating = True
+            ticker.start()
             try:
                 yield self
             finally:
-                over.set()
-                ticking.join()
-                with self._pen:
-                    self._draw(self._ended)
+                stop.set()
+                ticker.join()
+                with self._screen_lock:
+                    self._draw(self._final_frame)
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
-        with self._pen:
-            self._is_moving = False
+        with self._screen_lock:
+            self._is_animating = False
             self._draw(list)
         try:
             with echo(True):
                 yield
         finally:
-            self._is_moving = True
+            self._is_animating = True
 
-    def _tick(self, over: threading.Event) -> None:
-        while not over.wait(_TICK):
-            with self._pen:
-                if self._is_moving:
-                    self._draw(self._moving)
+    def _tick(self, stop: threading.Event) -> None:
+        while not stop.wait(_TICK):
+            with self._screen_lock:
+                if self._is_animating:
+                    self._draw(self._running_frame)
 
-    def _draw(self, picture: Callable[[], list[Text]]) -> None:
-        with contextlib.suppress(OSError):  # a terminal that is gone ends nothing
+    def _draw(self, make_frame: Callable[[], list[Text]]) -> None:
+        with contextlib.suppress(OSError):  # losing the terminal must not end the run
             with self._lock:
-                lines, above, self._above = picture(), self._above, []
+                lines, above, self._above = make_frame(), self._above, []
             self._screen.draw(lines, above)
 
-    def _moving(self) -> list[Text]:
+    def _running_frame(self) -> list[Text]:
         return live_frame.running_frame(self._title, self._board, self._began, time.monotonic(), *terminal_size())
 
-    def _ended(self) -> list[Text]:
+    def _final_frame(self) -> list[Text]:
         return live_frame.final_frame(self._title, self._board, self._began, time.monotonic(), terminal_size().columns)
 
 
 def _line(label: str, event: events.Event) -> Text:
-    words = text_table.shorten_end(
+    text = text_table.shorten_end(
         ": ".join(part for part in (clean_words(label), clean_words(describe_event(event))) if part), LONGEST
     )
-    return Text(words, "yellow" if isinstance(event, events.WarningIssued) else "dim")
+    return Text(text, "yellow" if isinstance(event, events.WarningIssued) else "dim")
 
 
 __all__ = ["Mode", "RunView", "watch_run"]
@@ -166,22 +166,20 @@ __all__ = ["Mode", "RunView", "watch_run"]
 Mode = Literal["live", "lines", "events", "quiet"]
 
 
-def watch_run(title: str, ahead: StepSource, mode: Mode, is_verbose: bool = False) -> AbstractContextManager[RunView]:
-    """A view of one run; `live` without a terminal to draw on is `lines`. Verbose: with every action of an agent."""
+def watch_run(title: str, planned: StepSource, mode: Mode, is_verbose: bool = False) -> AbstractContextManager[RunView]:
+    """Return a view of one run; `live` falls back to `lines` without a suitable terminal."""
     if mode == "live" and _can_draw():
-        pass  # late: rich is heavy
-
-        return LiveDisplay(title, ahead, is_verbose).showing()
+        return LiveDisplay(title, planned, is_verbose).showing()
     if mode in ("live", "lines"):
-        return nullcontext(LineView(ahead, is_verbose))
+        return nullcontext(LineView(planned, is_verbose))
     return nullcontext(JournalView() if mode == "events" else RunView())
 
 
 def _can_draw() -> bool:
-    """On a terminal that can move its cursor, and is ours: in the background we would draw over a prompt."""
+    """Whether stderr is a terminal with cursor control, and we are in the foreground."""
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         return False
     try:
         return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
-    except OSError:  # a terminal without jobs
+    except OSError:  # no job control
         return True

@@ -1,4 +1,4 @@
-"""`agentd log`: what happened to a change, from its journal, and what its agents said, from their transcripts."""
+"""`agentd log`: a change's journal and its agents' transcripts."""
 
 import contextlib
 import time
@@ -20,15 +20,15 @@ _HANG = "  "
 
 
 def entry_line(entry: events.JournalEntry) -> str:
-    """Time, step and what happened, in as many lines as the terminal needs; nothing an agent said moves the cursor."""
+    """Format one entry as time, step and description, wrapped to the terminal; agent text is sanitised."""
     event = entry.event
     step = getattr(event, "step", None)
-    words = text_table.clean_line(describe_event(event))
+    text = text_table.clean_line(describe_event(event))
     head = [output.paint(_time(entry.at), dim=True), *([f" {step}"] if step else [])]
     width = output.width()
     if width is None:
-        return " ".join([*head, f" {words}"])
-    first, _, rest = words.partition(" ")
+        return " ".join([*head, f" {text}"])
+    first, _, rest = text.partition(" ")
     return "\n".join(text_table.fill_pieces([*head, f" {first}", *rest.split()], width, _HANG))
 
 
@@ -39,43 +39,43 @@ def _time(at: str) -> str:
         return at[:19]
 
 
-_PAUSE = 0.2  # seconds between two looks while following
+_PAUSE = 0.2  # seconds between polls with --follow
 
 
 @click.command("log")
 @change_argument()
-@click.option("--follow", "-f", is_flag=True, help="Go on printing as things happen, until Ctrl-C.")
-@click.option("--step", metavar="STEP", help="Only what belongs to this step, such as challenge.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new entries until Ctrl-C.")
+@click.option("--step", metavar="STEP", help="Only entries of this step, for example challenge.")
 @click.option("--last", is_flag=True, help="Only the last run.")
-@click.option("--transcript", "full", is_flag=True, help="What the agent of the latest call was told and said.")
-@click.option("--events", "raw", is_flag=True, help="The journal's own lines, one JSON object each.")
+@click.option("--transcript", "full", is_flag=True, help="Print the transcript of the latest agent call.")
+@click.option("--events", "raw", is_flag=True, help="Print the journal itself, one JSON object per line.")
 @output.json_option
 def command(change_id: str, follow: bool, step: str | None, last: bool, full: bool, raw: bool, as_json: bool) -> int:
     """Show what happened to the change ID, oldest first.
 
-    The journal and the transcripts are kept on this machine only, in the git folder; secrets in them are redacted.
+    Journal and transcripts stay on this machine, inside the .git folder; secrets in them are redacted.
     """
     if sum((as_json, raw, full)) > 1 or (as_json and follow):
-        words = "choose one of --json, --events and --transcript; --json does not follow"
-        raise UsageError(words, "agentd log --help")
+        message = "use only one of --json, --events and --transcript; --json cannot be combined with --follow"
+        raise UsageError(message, "agentd log --help")
     project = find_project()
     check_change_id(change_id)
     journal = Journal(Path(project.in_room("journal", f"{change_id}.jsonl")), change_id, None)
     entries, place = journal.since(0)
-    calls = [one for one in list_transcripts(project, change_id) if step in (None, one.step)]
+    calls = [transcript for transcript in list_transcripts(project, change_id) if step in (None, transcript.step)]
     if not entries and not calls:
         _check_exists(project, change_id)
     if full:
         return _transcript(change_id, calls[-1].path if calls else None, follow)
-    chosen = list(_chosen(entries, step, last))
+    selected = list(_filter_entries(entries, step, last))
     if as_json:
-        return output.show_result("log", True, _data(change_id, chosen, calls), str)
-    if not chosen and not follow:
+        return output.show_result("log", True, _data(change_id, selected, calls), str)
+    if not selected and not follow:
         output.report(f"Nothing has happened to {change_id} yet.")
     show = events.JournalEntry.line if raw else entry_line
-    output.stream(show(entry) for entry in chosen if raw or not is_in_progress(entry.event))
+    output.stream(show(entry) for entry in selected if raw or not is_in_progress(entry.event))
     if follow:
-        _until_interrupted(show(entry) for entry in _coming(journal, place, step))
+        _stream_until_interrupted(show(entry) for entry in _follow_entries(journal, place, step))
     elif calls and not raw:
         more = f"agentd log {change_id} --transcript --step {calls[-1].step}"
         output.note("\n".join(output.following(more, name="More")))
@@ -87,48 +87,48 @@ def _check_exists(project: Project, change_id: str) -> None:
         find_anywhere(ChangeLocator(project), change_id)
 
 
-def _chosen(entries: list[events.JournalEntry], step: str | None, last: bool) -> Iterator[events.JournalEntry]:
+def _filter_entries(entries: list[events.JournalEntry], step: str | None, last: bool) -> Iterator[events.JournalEntry]:
     run = next((entry.run for entry in reversed(entries) if entry.run), None)
     for entry in entries:
         if (not last or entry.run == run) and step in (None, getattr(entry.event, "step", None)):
             yield entry
 
 
-def _coming(journal: Journal, place: int, step: str | None) -> Iterator[events.JournalEntry]:
+def _follow_entries(journal: Journal, place: int, step: str | None) -> Iterator[events.JournalEntry]:
     while True:
         entries, place = journal.since(place)
-        yield from _chosen(entries, step, last=False)
+        yield from _filter_entries(entries, step, last=False)
         time.sleep(_PAUSE)
 
 
 def _transcript(change_id: str, path: Path | None, follow: bool) -> int:
     if path is None:
-        raise UsageError(f"{change_id} has no such transcript", f"agentd log {change_id} shows its steps")
+        raise UsageError(f"{change_id} has no matching transcript", f"agentd log {change_id} shows its steps")
     if follow:
-        _until_interrupted(_growing(path))
+        _stream_until_interrupted(_follow_file(path))
     else:
         with open(path, encoding="utf-8", errors="replace") as file:
             output.stream(text_table.strip_control(line.rstrip("\n")) for line in file)
     return 0
 
 
-def _growing(path: Path) -> Iterator[str]:
+def _follow_file(path: Path) -> Iterator[str]:
     with open(path, "rb") as file:
-        held = b""
+        pending = b""
         while True:
-            held += file.read()
-            whole, line_end, rest = held.rpartition(b"\n")
+            pending += file.read()
+            complete, line_end, rest = pending.rpartition(b"\n")
             if line_end:
-                yield from (text_table.strip_control(line) for line in whole.decode("utf-8", "replace").split("\n"))
-                held = rest
+                yield from (text_table.strip_control(line) for line in complete.decode("utf-8", "replace").split("\n"))
+                pending = rest
             time.sleep(_PAUSE)
 
 
-def _until_interrupted(lines: Iterator[str]) -> None:
+def _stream_until_interrupted(lines: Iterator[str]) -> None:
     try:
         output.stream(lines)
     except KeyboardInterrupt:
-        return  # the way to end it
+        return  # Ctrl-C is how the user ends it
 
 
 def _data(change_id: str, entries: list[events.JournalEntry], calls: list[TranscriptFile]) -> dict[str, Any]:
@@ -137,13 +137,13 @@ def _data(change_id: str, entries: list[events.JournalEntry], calls: list[Transc
         "entries": [entry.data() for entry in entries],
         "transcripts": [
             {
-                "run": one.run,
-                "step": one.step,
-                "round": one.round,
-                "number": one.number,
-                "attempt": one.attempt,
-                "file": str(one.path),
+                "run": transcript.run,
+                "step": transcript.step,
+                "round": transcript.round,
+                "number": transcript.number,
+                "attempt": transcript.attempt,
+                "file": str(transcript.path),
             }
-            for one in calls
+            for transcript in calls
         ],
     }

@@ -1,4 +1,4 @@
-"""`agentd import`: move the project of another tool in. Its files stay as they are."""
+"""`agentd import` and `agentd export`: exchange specs and changes with OpenSpec and Spec Kit."""
 
 import re
 from collections import Counter
@@ -32,150 +32,157 @@ from agentd.migrate import (
 )
 from agentd.project import Project, find_project, load_config
 
-_FEW = 3  # notes of one kind that are told one by one
+_MAX_EACH = 3  # more notes of one kind are summarised
 _CHANGE = re.compile(r"(?:openspec/changes/(?:archive/)?|specs/)([^/]+)")
 
 
 @click.command("import")
 @click.argument("tool", type=click.Choice(["openspec", "speckit"]))
-@click.option("--dry-run", "dry", is_flag=True, help="Show what would be mapped, and write nothing.")
+@click.option("--dry-run", "dry", is_flag=True, help="Show what would be imported, without writing anything.")
 @output.json_option
 @click.pass_context
 def import_command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
     """Read the OpenSpec or Spec Kit project at the project's root into agentd/.
 
-    All of it or nothing, and over nothing that is there. The originals are not touched. What could not be mapped is
-    told at the end, with file and line.
+    Imports everything or nothing, and never overwrites existing files. The originals are not changed. Anything that
+    could not be mapped is listed at the end, with file and line.
     """
     project = find_project()
     pattern = load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     if pattern.pattern != REQUIREMENT_PATTERN.pattern:
-        hint = "take requirement_pattern out of agentd/config.toml for the import"
-        raise Refusal("the import writes `### R1: Title`, and this project has a requirement_pattern of its own", hint)
-    moving = _found(project, tool)
-    (refuse_existing if dry else write_import)(project, moving)
-    return output.show_result("import", as_json, _data(moving, dry), lambda: _report(moving, dry))
+        hint = "remove requirement_pattern from agentd/config.toml before importing"
+        raise Refusal("the import writes `### R1: Title`, but this project sets its own requirement_pattern", hint)
+    imported = _read_source(project, tool)
+    (refuse_existing if dry else write_import)(project, imported)
+    return output.show_result("import", as_json, _data(imported, dry), lambda: _render(imported, dry))
 
 
-def _found(project: Project, tool: str) -> ImportedProject:
+def _read_source(project: Project, tool: str) -> ImportedProject:
     if tool == "openspec":
-        moving = read_openspec(read_source_tree(project.root, OPENSPEC_FOLDER), clock.now())
+        imported = read_openspec(read_source_tree(project.root, OPENSPEC_FOLDER), clock.now())
     else:
-        moving = read_speckit(read_source_tree(project.root, *SPECKIT_FOLDERS), clock.now())
-    if not (moving.specs or moving.changes or moving.archived):
+        imported = read_speckit(read_source_tree(project.root, *SPECKIT_FOLDERS), clock.now())
+    if not (imported.specs or imported.changes or imported.archived):
         where = "openspec/specs/ and openspec/changes/" if tool == "openspec" else "specs/<number>-<name>/"
-        hint = "; ".join(f"{one.where} {one.message}" for one in moving.notes[:2]) or f"it is looked for in {where}"
-        raise Refusal(f"{project.root} has nothing of {moving.tool} to import", hint)
-    return moving
+        hint = "; ".join(f"{note.where} {note.message}" for note in imported.notes[:2]) or f"agentd looks in {where}"
+        raise Refusal(f"{project.root} contains nothing from {imported.tool} to import", hint)
+    return imported
 
 
-def _data(moving: ImportedProject, dry: bool) -> dict[str, Any]:
+def _data(imported: ImportedProject, dry: bool) -> dict[str, Any]:
     specs = [
         {
-            "from": one.source,
-            "to": f"agentd/specs/{one.id}.md",
-            "requirements": one.requirements,
-            "scenarios": one.scenarios,
+            "from": spec.source,
+            "to": f"agentd/specs/{spec.id}.md",
+            "requirements": spec.requirements,
+            "scenarios": spec.scenarios,
         }
-        for one in moving.specs
+        for spec in imported.specs
     ]
-    archived = {f"agentd/archive/{folder}": one for folder, one in moving.archived.items()}
+    archived = {f"agentd/archive/{folder}": change for folder, change in imported.archived.items()}
     return {
-        "tool": moving.tool,
+        "tool": imported.tool,
         "written": not dry,
         "specs": specs,
-        "changes": [_row(one, f"agentd/changes/{one.id}") for one in moving.changes],
-        "archived": [_row(one, folder) for folder, one in archived.items()],
-        "notes": [{"file": one.file, "line": one.line, "message": one.message} for one in moving.notes],
-        "next": _next(moving, dry),
+        "changes": [_change_data(change, f"agentd/changes/{change.id}") for change in imported.changes],
+        "archived": [_change_data(change, folder) for folder, change in archived.items()],
+        "notes": [{"file": note.file, "line": note.line, "message": note.message} for note in imported.notes],
+        "next": _next_command(imported, dry),
     }
 
 
-def _row(one: ImportedChange, folder: str) -> dict[str, Any]:
+def _change_data(change: ImportedChange, folder: str) -> dict[str, Any]:
     return {
-        "from": one.source,
+        "from": change.source,
         "to": folder,
-        "change_id": one.id,
-        "phase": str(one.phase),
-        "specs": list(one.bases),
-        **{name: one.counts[name] for name in ("requirements", "removed", "renamed", "scenarios")},
-        "tasks": one.tasks,
+        "change_id": change.id,
+        "phase": str(change.phase),
+        "specs": list(change.bases),
+        **{name: change.counts[name] for name in ("requirements", "removed", "renamed", "scenarios")},
+        "tasks": change.tasks,
     }
 
 
-def _next(moving: ImportedProject, dry: bool) -> str:
-    return f"agentd import {moving.tool.lower().replace(' ', '')}" if dry else "agentd list"
+def _next_command(imported: ImportedProject, dry: bool) -> str:
+    return f"agentd import {imported.tool.lower().replace(' ', '')}" if dry else "agentd list"
 
 
-def _report(moving: ImportedProject, dry: bool) -> str:
+def _render(imported: ImportedProject, dry: bool) -> str:
     requirements, scenarios = (
-        sum(getattr(one, name) for one in moving.specs) for name in ("requirements", "scenarios")
+        sum(getattr(spec, name) for spec in imported.specs) for name in ("requirements", "scenarios")
     )
     facts = [
-        ("spec", len(moving.specs), f"{pluralize(requirements, 'requirement')}, {pluralize(scenarios, 'scenario')}"),
-        ("change", len(moving.changes), _planned(moving.changes)),
-        ("archived change", len(moving.archived), ""),
+        ("spec", len(imported.specs), f"{pluralize(requirements, 'requirement')}, {pluralize(scenarios, 'scenario')}"),
+        ("change", len(imported.changes), _change_counts(imported.changes)),
+        ("archived change", len(imported.archived), ""),
     ]
-    tool = output.paint(moving.tool, bold=True)
-    lines = [f"{tool}, as it would be imported:" if dry else f"{tool} is imported:"]
-    for word, count, words in facts:
+    tool = output.paint(imported.tool, bold=True)
+    lines = [f"{tool}: would import" if dry else f"{tool}: imported"]
+    for noun, count, details in facts:
         if count:
-            lines += output.prose(f"{pluralize(count, word)}: {words}" if words else pluralize(count, word), "  ", "  ")
-    lines += notes_on(moving.notes, f"{_next(moving, dry)} --dry-run --verbose" if dry else "")
-    lines += ["", "The originals are as they were."]
-    return "\n".join([*lines, *output.following(_next(moving, dry))])
+            lines += output.prose(
+                f"{pluralize(count, noun)}: {details}" if details else pluralize(count, noun), "  ", "  "
+            )
+    lines += notes_on(imported.notes, f"{_next_command(imported, dry)} --dry-run --verbose" if dry else "")
+    lines += ["", "The original files were not changed."]
+    return "\n".join([*lines, *output.following(_next_command(imported, dry))])
 
 
-def _planned(changes: Sequence[ImportedChange]) -> str:
-    counts = sum((one.counts for one in changes), Counter(tasks=sum(one.tasks for one in changes)))
-    words = {
+def _change_counts(changes: Sequence[ImportedChange]) -> str:
+    counts = sum((change.counts for change in changes), Counter(tasks=sum(change.tasks for change in changes)))
+    texts = {
         "requirements": f"{pluralize(counts['requirements'], 'requirement')} added or changed",
         "removed": f"{counts['removed']} removed",
         "renamed": f"{counts['renamed']} renamed",
         "scenarios": pluralize(counts["scenarios"], "scenario"),
         "tasks": pluralize(counts["tasks"], "task"),
     }
-    return ", ".join(words[kind] for kind in words if counts[kind])
+    return ", ".join(texts[kind] for kind in texts if counts[kind])
 
 
 def notes_on(notes: Sequence[ImportNote], whole: str = "") -> list[str]:
-    """What could not be mapped, or not exactly. What is said of many is said once; `whole` is the command for each."""
-    alike: dict[str, list[ImportNote]] = {}
-    for one in notes:
-        alike.setdefault(one.alike or one.message, []).append(one)
-    told: list[str] = []
-    is_short = False
-    for words, group in alike.items():
-        if len(group) <= _FEW or output.is_verbose():
-            told += [line for one in group for line in _prose(f"{one.where}: {one.message}", "  ")]
+    """List what could not be mapped exactly. Repeated notes are summarised; `whole` is the command that lists each."""
+    groups: dict[str, list[ImportNote]] = {}
+    for note in notes:
+        groups.setdefault(note.alike or note.message, []).append(note)
+    lines: list[str] = []
+    is_shortened = False
+    for message, group in groups.items():
+        if len(group) <= _MAX_EACH or output.is_verbose():
+            lines += [line for note in group for line in _prose(f"{note.where}: {note.message}", "  ")]
         else:
-            is_short = True
-            places = list(dict.fromkeys(map(_owner, group)))
-            what = "change" if all(_CHANGE.match(one.file) for one in group) else "place"
-            told += [*_prose(f"{pluralize(len(places), what)}: {words}", "  "), *_prose(format_names(places), "    ")]
-    if is_short and whole:
-        told += _prose(f"Each with its line: {whole}", "  ")
-    return ["", "Not mapped, or worth a look:", *told] if told else []
+            is_shortened = True
+            places = list(dict.fromkeys(map(_change_or_place, group)))
+            noun = "change" if all(_CHANGE.match(note.file) for note in group) else "place"
+            lines += [
+                *_prose(f"{pluralize(len(places), noun)}: {message}", "  "),
+                *_prose(format_names(places), "    "),
+            ]
+    if is_shortened and whole:
+        lines += _prose(f"For every line: {whole}", "  ")
+    return ["", "Not mapped, or worth checking:", *lines] if lines else []
 
 
-def _prose(words: str, indent: str) -> list[str]:
-    return output.prose(text_table.clean_line(words), indent, indent)
+def _prose(text: str, indent: str) -> list[str]:
+    return output.prose(text_table.clean_line(text), indent, indent)
 
 
-def _owner(one: ImportNote) -> str:
-    match = _CHANGE.match(one.file)
-    return match[1] if match else one.where
+def _change_or_place(note: ImportNote) -> str:
+    match = _CHANGE.match(note.file)
+    return match[1] if match else note.where
 
 
 @click.command("export")
 @click.argument("tool", type=click.Choice(["openspec"]))
-@click.option("--into", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Where the tree is made.")
+@click.option(
+    "--into", required=True, metavar="DIR", type=click.Path(path_type=Path), help="The folder to create the tree in."
+)
 @output.json_option
 @click.pass_context
 def export_command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> int:
     """Write agentd/specs/ as openspec/specs/<capability>/spec.md below DIR.
 
-    All of it or nothing; where DIR has openspec/specs already, nothing is written.
+    Exports everything or nothing; nothing is written if DIR already has openspec/specs.
     """
     project = find_project()
     pattern = load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
@@ -191,11 +198,11 @@ def export_command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> 
         "tool": tool,
         "folder": str(into / EXPORT_FOLDER),
         "specs": sorted(texts),
-        "notes": [{"file": one.file, "line": one.line, "message": one.message} for one in notes],
+        "notes": [{"file": note.file, "line": note.line, "message": note.message} for note in notes],
     }
 
     def text() -> str:
-        words = f"{pluralize(len(texts), 'spec')} {'is' if len(texts) == 1 else 'are'} in {into / EXPORT_FOLDER}"
-        return "\n".join([*output.prose(words), *notes_on(notes)])
+        summary = f"{pluralize(len(texts), 'spec')} exported to {into / EXPORT_FOLDER}"
+        return "\n".join([*output.prose(summary), *notes_on(notes)])
 
     return output.show_result("export", as_json, data, text)

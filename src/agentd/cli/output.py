@@ -1,4 +1,4 @@
-"""How every command speaks: text for people, one JSON object for programs, errors with the next command."""
+"""Output shared by all commands: text for people, one JSON object for programs, errors with a hint."""
 
 import contextlib
 import json
@@ -16,29 +16,32 @@ from agentd.cli import text_table
 from agentd.domain import DEMO_PART, AgentdError, Interrupted, format_usd, seconds_since, utc_now
 
 SCHEMA = 1
-PIPE = 100  # columns where there is no terminal
-LABEL = 8  # columns of a label with its gap
+PIPE = 100  # columns when stdout is not a terminal
+LABEL = 8  # width of a label column, including the gap
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 events_option = click.option(
-    "--events", "as_events", is_flag=True, help="Print the journal's lines as they happen, then the result as one line."
+    "--events",
+    "as_events",
+    is_flag=True,
+    help="Print journal events as JSON lines while they happen, then the result on one line.",
 )
-yes_option = click.option("--yes", "-y", is_flag=True, help="Take the recommended answer to every question.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Accept the recommended answer to every question.")
 
 
-_LOUDNESS = "agentd.loudness"
+_VERBOSITY = "agentd.verbosity"
 
 
-def _loudness(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value and ctx.meta.setdefault(_LOUDNESS, param.name) != param.name:
-        raise click.UsageError("--quiet and --verbose cannot both be meant", ctx)
+def _set_verbosity(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and ctx.meta.setdefault(_VERBOSITY, param.name) != param.name:
+        raise click.UsageError("--quiet and --verbose cannot be used together", ctx)
 
 
 def loudness_options(is_hidden: bool) -> list[click.Parameter]:
-    """Understood by every command, and before it; listed where there is progress to tell."""
-    told = {
-        "quiet": "No progress and no notes: only the result, questions, warnings and errors.",
-        "verbose": "Tell what the agents do, line by line; of a bug also where it is.",
+    """The --quiet and --verbose options, accepted before and after every command name."""
+    help_texts = {
+        "quiet": "Print only the result, questions, warnings and errors.",
+        "verbose": "Print agent activity line by line, and tracebacks for bugs.",
     }
     return [
         click.Option(
@@ -46,56 +49,55 @@ def loudness_options(is_hidden: bool) -> list[click.Parameter]:
             is_flag=True,
             expose_value=False,
             hidden=is_hidden,
-            callback=_loudness,
-            help=words,
+            callback=_set_verbosity,
+            help=text,
         )
-        for name, words in told.items()
+        for name, text in help_texts.items()
     ]
 
 
 def is_quiet() -> bool:
-    return _is_meant("quiet")
+    return _has_verbosity("quiet")
 
 
 def is_verbose() -> bool:
-    return _is_meant("verbose")
+    return _has_verbosity("verbose")
 
 
-def _is_meant(loudness: str) -> bool:
+def _has_verbosity(level: str) -> bool:
     ctx = click.get_current_context(silent=True)
-    return ctx is not None and ctx.meta.get(_LOUDNESS) == loudness
+    return ctx is not None and ctx.meta.get(_VERBOSITY) == level
 
 
 def is_part() -> bool:
-    """Of the demo, which tells itself how an interruption ends."""
+    """Whether this command runs as part of the demo, which reports interruptions itself."""
     return bool(os.environ.get(DEMO_PART))
 
 
 def interactive(as_json: bool, yes: bool) -> bool:
-    """Somebody is there to be asked."""
+    """Whether there is a person to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty() and not as_json and not yes
 
 
 def colour() -> bool | None:
-    """None lets click decide: colour on a terminal, none in a pipe."""
+    """Return False to disable colour, or None to let click decide (colour on a terminal only)."""
     return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
 def paint(text: str, **style: Any) -> str:
-    """Coloured where a person sees it."""
-    return click.style(text, **style) if _painting() else text
+    """Style the text if stdout is a terminal that shows colour."""
+    return click.style(text, **style) if _uses_colour() else text
 
 
 @cache
-def _painting() -> bool:
+def _uses_colour() -> bool:
     return colour() is None and sys.stdout.isatty()
 
 
 def width() -> int | None:
-    """The terminal's width; a pipe or file has none."""
+    """Return the terminal's width, or None if stdout is not a terminal."""
     if not sys.stdout.isatty():
         return None
-
     return shutil.get_terminal_size().columns
 
 
@@ -121,19 +123,19 @@ def _json(data: dict[str, Any]) -> str:
 
 
 def _print(text: str) -> None:
-    """To stdout, at once; painted already where that is wanted."""
+    """Print to stdout and flush. The text is already coloured if it should be."""
     try:
         click.echo(text, color=True)
         sys.stdout.flush()
     except BrokenPipeError:
-        quiet()  # whoever read our output has seen enough
+        quiet()  # the reader closed the pipe
     except OSError:
         quiet()
         raise
 
 
 def stream(lines: Iterable[str]) -> None:
-    """Line by line, as they come, until there are no more or nobody reads on."""
+    """Print lines as they arrive, until they end or the reader closes the pipe."""
     try:
         for line in lines:
             click.echo(line, color=True)
@@ -143,17 +145,17 @@ def stream(lines: Iterable[str]) -> None:
 
 
 def quiet() -> None:
-    """Nothing more can be written; keep Python from trying again at exit."""
+    """Redirect stdout to /dev/null, so that Python does not fail again when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def report(text: str) -> None:
-    """A word beside the result, on stderr."""
+    """Print a message to stderr."""
     click.echo(text, err=True, color=colour())
 
 
 def note(text: str) -> None:
-    """A word that somebody who wants quiet does without."""
+    """Print a message to stderr unless --quiet was given."""
     if not is_quiet():
         report(text)
 
@@ -177,7 +179,7 @@ def _problem(error: AgentdError) -> dict[str, str]:
 
 @cache
 def _now() -> datetime:
-    """One moment for a whole command, so that its ages agree."""
+    """Return the time once per command, so that all ages agree."""
     return utc_now()
 
 
@@ -197,45 +199,45 @@ def format_age(time: str) -> str:
 
 
 def prose(text: str, indent: str = "", hang: str = "") -> list[str]:
-    """Wrapped on a terminal, whole in a pipe."""
-    edge = width()
-    lines = [text] if edge is None else text_table.wrap_text(text, max(edge - len(indent), 1), hang)
+    """Return the text as lines: wrapped on a terminal, one line otherwise."""
+    columns = width()
+    lines = [text] if columns is None else text_table.wrap_text(text, max(columns - len(indent), 1), hang)
     return [f"{indent}{line}" for line in lines]
 
 
-def label(name: str, words: str, width: int | None = None, room: int = LABEL) -> list[str]:
-    """A dim label and its words beside it, wrapped to the width; None leaves them whole."""
-    lines = [words] if width is None else text_table.wrap_text(words, max(width - room, room))
-    return [_labelled(name if number == 0 else "", line, room) for number, line in enumerate(lines)]
+def label(name: str, text: str, width: int | None = None, label_width: int = LABEL) -> list[str]:
+    """Return a dim label with text beside it, wrapped to the width (None: not wrapped)."""
+    lines = [text] if width is None else text_table.wrap_text(text, max(width - label_width, label_width))
+    return [_labelled(name if number == 0 else "", line, label_width) for number, line in enumerate(lines)]
 
 
-def heading(change_id: str, words: str) -> list[str]:
-    """A bold id and its phase, or the phase below where the terminal is too narrow."""
-    line, edge = f"{paint(change_id, bold=True)}  {words}", width()
-    if edge is None or text_table.display_width(line) <= edge:
+def heading(change_id: str, text: str) -> list[str]:
+    """Return a bold change id with its phase, on two lines if the terminal is too narrow."""
+    line, columns = f"{paint(change_id, bold=True)}  {text}", width()
+    if columns is None or text_table.display_width(line) <= columns:
         return [line]
-    return [paint(change_id, bold=True), *prose(words, "  ")]
+    return [paint(change_id, bold=True), *prose(text, "  ")]
 
 
-def following(command: str, room: int = LABEL, name: str = "Next") -> list[str]:
-    """What to type, whole so that it can be copied: on a line of its own where it does not fit beside its label."""
-    edge = width()
-    if edge is None or room + text_table.display_width(command) <= edge:
-        return [_labelled(name, command, room)]
+def following(command: str, label_width: int = LABEL, name: str = "Next") -> list[str]:
+    """Return a labelled command to type, on its own line if it does not fit beside the label."""
+    columns = width()
+    if columns is None or label_width + text_table.display_width(command) <= columns:
+        return [_labelled(name, command, label_width)]
     return [paint(name, dim=True), command]
 
 
-def _labelled(name: str, words: str, room: int) -> str:
-    return paint(name.ljust(room), dim=True) + words
+def _labelled(name: str, text: str, label_width: int) -> str:
+    return paint(name.ljust(label_width), dim=True) + text
 
 
 def money_cell(usd: float) -> str:
-    """In a table, where nothing is a dash."""
+    """Format an amount for a table; a dash for zero."""
     return format_usd(usd) if usd else "-"
 
 
 def charted(line: str, bar: str) -> str:
-    """The line with its bar, where it has one."""
+    """Append a bar, if there is one."""
     return f"{line}  {paint(bar, fg='cyan')}" if bar else line
 
 
@@ -243,4 +245,4 @@ def findings(high: int, medium: int, low: int) -> str:
     if not (high or medium or low):
         return "-"
     counts = ((high, "high"), (medium, "medium"), (low, "low"))
-    return ", ".join(f"{count} {word}" for count, word in counts if count)
+    return ", ".join(f"{count} {severity}" for count, severity in counts if count)

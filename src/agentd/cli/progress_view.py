@@ -1,4 +1,4 @@
-"""Views of a run that need no screen: nothing, the journal's own lines, plain lines."""
+"""Views of a run without a screen: silent, JSON lines or plain lines."""
 
 import contextlib
 import os
@@ -13,26 +13,26 @@ from agentd.cli import output, text_table
 from agentd.domain import StepStatus, events
 from agentd.engine import ProgressBoard, StepSource
 
-LONGEST = 500  # columns of a line that stays
-_SAID = 2000  # characters; an agent's line can be a megabyte, and nobody reads it here
-_WHAT_COMES = (events.RunStarted, events.StepStarted, events.CheckFinished, events.FindingReported, events.Transition)
+LONGEST = 500  # maximum width of a printed line
+_MAX_CHARS = 2000  # an agent's line can be a megabyte
+_PROGRESS = (events.RunStarted, events.StepStarted, events.CheckFinished, events.FindingReported, events.Transition)
 _DETAILS = (events.AgentActivity, events.UsageRecorded, events.DecisionRequested)
-_TOLD = (*_WHAT_COMES, events.DecisionMade, events.NoticeIssued, events.WarningIssued, events.ErrorOccurred)
+_PRINTED = (*_PROGRESS, events.DecisionMade, events.NoticeIssued, events.WarningIssued, events.ErrorOccurred)
 
 
 class RunView:
-    """Is called with each entry of the journal, by any thread. This one shows nothing."""
+    """Receives each journal entry, from any thread. This one shows nothing."""
 
     def __call__(self, entry: events.JournalEntry) -> None:
         pass
 
     def pause(self) -> AbstractContextManager[None]:
-        """The screen is free for a question."""
+        """Free the screen for a question."""
         return contextlib.nullcontext()
 
 
 class JournalView(RunView):
-    """The journal's lines on stdout."""
+    """Prints the journal's lines to stdout."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,50 +43,50 @@ class JournalView(RunView):
                 sys.stdout.write(f"{entry.line()}\n")
                 sys.stdout.flush()
             except OSError:
-                output.quiet()  # nobody reads on, or the disk is full: the run is worth more
+                output.quiet()  # closed pipe or full disk: keep the run going
 
 
 class LineView(RunView):
-    """A plain line on stderr for each event worth telling."""
+    """Prints a plain line to stderr for each notable event."""
 
-    def __init__(self, ahead: StepSource, is_verbose: bool = False) -> None:
+    def __init__(self, planned: StepSource, is_verbose: bool = False) -> None:
         self._lock = threading.Lock()
-        self._board = ProgressBoard(ahead)
+        self._board = ProgressBoard(planned)
         self._is_verbose = is_verbose
 
     def __call__(self, entry: events.JournalEntry) -> None:
         with self._lock:
             self._board.hear(entry.event, time.monotonic())
-            if _is_told(entry.event) or (self._is_verbose and is_detail_event(entry.event)):
+            if _is_printed(entry.event) or (self._is_verbose and is_detail_event(entry.event)):
                 parts = (
                     _clock(entry.at),
                     clean_words(self._board.label_of(entry.event)),
                     clean_words(describe_event(entry.event)),
                 )
-                _tell(text_table.shorten_end("  ".join(part for part in parts if part), LONGEST))
+                _print_line(text_table.shorten_end("  ".join(part for part in parts if part), LONGEST))
 
 
 def clean_words(text: str) -> str:
-    """What somebody said as one harmless line, of a length that a person would read."""
-    return text_table.clean_line(text[:_SAID])
+    """Return agent text as one sanitised line of limited length."""
+    return text_table.clean_line(text[:_MAX_CHARS])
 
 
 def is_detail_event(event: events.Event) -> bool:
-    """What only somebody who wants to know all of it is told."""
+    """Whether the event is shown only with --verbose."""
     return isinstance(event, _DETAILS) and not is_in_progress(event)
 
 
-def _is_told(event: events.Event) -> bool:
+def _is_printed(event: events.Event) -> bool:
     if isinstance(event, events.StepFinished):
-        return event.status != StepStatus.FAILED  # the failure itself has just been told
-    return isinstance(event, _TOLD)
+        return event.status != StepStatus.FAILED  # the failure itself was just printed
+    return isinstance(event, _PRINTED)
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
-    except OSError:  # as above; without this Python would try again at exit, and fail
+    except OSError:  # as above; otherwise Python would fail again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 

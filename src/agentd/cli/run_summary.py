@@ -1,4 +1,4 @@
-"""What a person reads when a workflow has ended: what came of it, what is open, what it cost, what to type next."""
+"""The summary shown when a workflow has ended: outcome, open findings, cost and the next command."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ _COLOURS: Mapping[str, str] = {
     ReviewVerdict.NEEDS_CHANGES: "yellow",
     ReviewVerdict.MAJOR_ISSUES: "red",
 }
-_FINDINGS = 10  # shown; the rest is a count and a command
-_FILES = 12
+_FINDINGS = 10  # findings shown; the rest as a count and a command
+_FILES = 12  # files shown
 
 
 def run_summary(result: dict[str, Any], told: Sequence[str] = ()) -> str:
-    """The result as `--json` gives it, in words. Findings that were `told` just above on this terminal are left out."""
+    """Render a `--json` result as text, without findings already shown (`told`) on this terminal."""
     width = output.width() or output.PIPE
-    found = findings_text(result, width)
+    findings = findings_text(result, width)
     blocks = [
         _outcome(result, width),
-        found if output.width() is None or found != [*told] else [],
+        findings if output.width() is None or findings != [*told] else [],
         [
             *_files(result["files"], width),
             *_fact("Where", _where(result["git"]), width),
@@ -53,37 +53,36 @@ def verdict_lines(result: Mapping[str, Any], width: int) -> list[str]:
 
 
 def findings_text(result: Mapping[str, Any], width: int) -> list[str]:
-    """The open ones, most severe first."""
+    """Return the open findings, most severe first."""
     ranks = list(Severity)
-    found = [one for one in result["findings"]["list"] if FindingState(one["state"]).is_open]
-    found.sort(key=lambda one: ranks.index(Severity(one["severity"])))
-    shown, left = found[:_FINDINGS], len(found) - _FINDINGS
-    lines = finding_lines(shown, width)
+    findings = [finding for finding in result["findings"]["list"] if FindingState(finding["state"]).is_open]
+    findings.sort(key=lambda finding: ranks.index(Severity(finding["severity"])))
+    lines, left = finding_lines(findings[:_FINDINGS], width), len(findings) - _FINDINGS
     return [*lines, f"  … and {left} more: agentd status {result['change_id']}"] if left > 0 else lines
 
 
-def finding_lines(found: Sequence[Mapping[str, Any]], width: int) -> list[str]:
-    """Id, severity, title and place; the place under the title where not all of them fit on a line."""
-    if not found:
+def finding_lines(findings: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+    """Return id, severity, title and location; the location below the title if a line is too short."""
+    if not findings:
         return []
     rows = [
         (
-            f"  {one['id']}",
-            one["severity"],
-            text_table.clean_line(one["title"]),
-            text_table.clean_line(one["where"] or ""),
+            f"  {finding['id']}",
+            finding["severity"],
+            text_table.clean_line(finding["title"]),
+            text_table.clean_line(finding["where"] or ""),
         )
-        for one in found
+        for finding in findings
     ]
     heads = [(name, severity) for name, severity, _, _ in rows]
-    places = max(text_table.display_width(where) for *_, where in rows)
+    where_width = max(text_table.display_width(where) for *_, where in rows)
     indent = text_table.rows_width(heads) + 2
-    room = width - indent - places - 2
-    if room >= max(text_table.display_width(title) for _, _, title, _ in rows):
-        return _tinted(text_table.align_rows(rows), rows)
+    title_width = width - indent - where_width - 2
+    if title_width >= max(text_table.display_width(title) for _, _, title, _ in rows):
+        return _colour_severity(text_table.align_rows(rows), rows)
     lines = []
-    titles = [_title(title, width - indent) for _, _, title, _ in rows]
-    firsts = _tinted(
+    titles = [_shorten_title(title, width - indent) for _, _, title, _ in rows]
+    firsts = _colour_severity(
         text_table.align_rows([(*head, first) for head, (first, *_) in zip(heads, titles, strict=True)]), rows
     )
     for first, (_, *more), (*_, where) in zip(firsts, titles, rows, strict=True):
@@ -92,14 +91,14 @@ def finding_lines(found: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     return lines
 
 
-def _title(title: str, room: int) -> list[str]:
-    """In two lines at most."""
-    first, *more = text_table.wrap_text(title, room) or [""]
-    return [text_table.shorten_end(line, room) for line in ([first, " ".join(more)] if more else [first])]
+def _shorten_title(title: str, width: int) -> list[str]:
+    """Wrap to at most two lines."""
+    first, *more = text_table.wrap_text(title, width) or [""]
+    return [text_table.shorten_end(line, width) for line in ([first, " ".join(more)] if more else [first])]
 
 
-def _tinted(lines: Sequence[str], rows: Sequence[tuple[str, str, str, str]]) -> list[str]:
-    """High ones stand out."""
+def _colour_severity(lines: Sequence[str], rows: Sequence[tuple[str, str, str, str]]) -> list[str]:
+    """Show the high severity in red."""
     return [
         line.replace(Severity.HIGH, output.paint(Severity.HIGH, fg="red"), 1) if row[1] == Severity.HIGH else line
         for line, row in zip(lines, rows, strict=True)
@@ -107,7 +106,7 @@ def _tinted(lines: Sequence[str], rows: Sequence[tuple[str, str, str, str]]) -> 
 
 
 def _files(files: Sequence[str], width: int) -> list[str]:
-    """The folder they share, then their names in it."""
+    """Return the common folder, then the file names relative to it."""
     if not files:
         return []
     folder = os.path.commonpath([os.path.dirname(name) for name in files])
@@ -120,8 +119,8 @@ def _files(files: Sequence[str], width: int) -> list[str]:
 
 
 def _where(git: dict[str, Any] | None) -> str:
-    """Only where that is another folder than the one we stand in."""
-    return f"work tree {git['tree']}" if git and git["setup"] == "worktree" else ""
+    """Name the worktree, if the change has its own."""
+    return f"worktree {git['tree']}" if git and git["setup"] == "worktree" else ""
 
 
 def _cost(result: dict[str, Any]) -> str:
@@ -130,45 +129,49 @@ def _cost(result: dict[str, Any]) -> str:
         return "nothing"
     run, change = ("unknown" if cost[name] is None else format_usd(cost[name]) for name in ("run", "change"))
     is_known = cost["run"] is not None or cost["change"] is not None
-    words = [f"{run} this run", f"{change} for the change"] if is_known else ["unknown"]
+    parts = [f"{run} this run", f"{change} for the change"] if is_known else ["unknown"]
     if unknown:
-        words.append(f"{pluralize(unknown, 'call')} without a known price")
-    return ", ".join(words)
+        parts.append(f"{pluralize(unknown, 'call')} without a known price")
+    return ", ".join(parts)
 
 
 def _next(result: dict[str, Any], width: int) -> list[str]:
-    """The command to type, or the commands to choose from; how to go on after an interruption is told with it."""
+    """Return the next command, or the commands to choose from. An interruption's error already says how to resume."""
     if result["exit_code"] == Interrupted.exit_code:
         return []
     options = (result["decision_needed"] or {}).get("options", ())
     rows = [
-        (one["command"], text_table.clean_line(one["label"]), one["recommended"]) for one in options if one["command"]
+        (option["command"], text_table.clean_line(option["label"]), option["recommended"])
+        for option in options
+        if option["command"]
     ]
     if not rows:
         return output.following(result["next"]) if result["next"] else []
     rows.sort(key=lambda row: not row[2])
-    told = [(command, f"{label} (recommended)" if best else label) for command, label, best in rows]
+    labelled = [
+        (command, f"{label} (recommended)" if is_recommended else label) for command, label, is_recommended in rows
+    ]
     plain = [(command, label) for command, label, _ in rows]
-    bare = [(command, "") for command, _, _ in rows]
-    room = width - output.LABEL
-    cells = next((cells for cells in (told, plain) if text_table.rows_width(cells) <= room), bare)
-    if text_table.rows_width(cells) > room and output.width() is not None:
+    commands_only = [(command, "") for command, _, _ in rows]
+    available = width - output.LABEL
+    cells = next((cells for cells in (labelled, plain) if text_table.rows_width(cells) <= available), commands_only)
+    if text_table.rows_width(cells) > available and output.width() is not None:
         return [output.paint("Next", dim=True), *(command for command, _ in cells)]
     first, *more = text_table.align_rows(cells)
-    return [*output.label("Next", first), *(line for one in more for line in output.label("", one))]
+    return [*output.label("Next", first), *(line for row in more for line in output.label("", row))]
 
 
-def _fact(name: str, words: str, width: int) -> list[str]:
-    return output.label(name, text_table.clean_line(words), width) if words else []
+def _fact(name: str, text: str, width: int) -> list[str]:
+    return output.label(name, text_table.clean_line(text), width) if text else []
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Line by line, each with its own indent."""
-    found = []
+    """Wrap each line, keeping its indent."""
+    wrapped = []
     for line in text.split("\n"):
         indent = " " * (len(line) - len(line.lstrip(" ")))
-        found += [
+        wrapped += [
             f"{indent}{part}"
             for part in text_table.wrap_text(text_table.clean_line(line), max(width - len(indent), 20))
         ]
-    return found
+    return wrapped

@@ -1,4 +1,4 @@
-"""`agentd status`: where one change stands, or all of them."""
+"""`agentd status`: the status of one change, or of all open ones."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,78 +29,85 @@ from agentd.project import Project, find_project
 if TYPE_CHECKING:
     from agentd.change import ChangeState, StepRecord
 
-_BAR, _SHORT = 16, 4  # columns of the longest, and where there is little room
-_STEPS = 5  # shown; the rest is in `agentd cost`
+_BAR, _SHORT = 16, 4  # maximum and minimum width of a bar
+_STEPS = 5  # steps shown; `agentd cost` shows all
 _INTERRUPTED = "interrupted"  # the cause in a step's row
-_LABEL = 10  # columns of a label with its gap
+_LABEL = 10  # width of a label column, including the gap
 
 
 @click.command("status")
 @change_argument(required=False)
 @output.json_option
 def command(change_id: str | None, as_json: bool) -> int:
-    """Show where the change ID stands, also one that has ended; without ID, every open change with what comes next."""
+    """Show the status of the change ID, open or ended. Without ID: every open change and its next command."""
     project = find_project()
     if change_id is None:
         return _overview(project, as_json)
-    from agentd.change import check_change_id  # late: the overview needs neither this nor what `_details` loads
+    from agentd.change import check_change_id  # deferred: the overview must start fast
 
-    places = ChangeLocator(project)
-    found = refresh_touched(find_anywhere(places, check_change_id(change_id)))
-    among = build_overlap_index(places.open() if found.summary.touches else ())
-    data = _details(project, found, among)
+    locator = ChangeLocator(project)
+    found = refresh_touched(find_anywhere(locator, check_change_id(change_id)))
+    overlaps = build_overlap_index(locator.open() if found.summary.touches else ())
+    data = _details(project, found, overlaps)
     return output.show_result(
-        "status", as_json, data, lambda: _render(project, found, data, overlapping_changes(found, among))
+        "status", as_json, data, lambda: _render(project, found, data, overlapping_changes(found, overlaps))
     )
 
 
 def _overview(project: Project, as_json: bool) -> int:
-    places = ChangeLocator(project)
-    found = places.open()
-    among = build_overlap_index(found)
-    data = {"changes": [change_row(project, one, among) for one in found]} if as_json else {}
-    return output.show_result("status", as_json, data, lambda: _blocks(places, found, among))
+    locator = ChangeLocator(project)
+    changes = locator.open()
+    overlaps = build_overlap_index(changes)
+    data = {"changes": [change_row(project, change, overlaps) for change in changes]} if as_json else {}
+    return output.show_result("status", as_json, data, lambda: _blocks(locator, changes, overlaps))
 
 
-def _blocks(places: ChangeLocator, found: list[LocatedChange], among: OverlapIndex) -> str:
-    if not found:
-        return no_changes_text(places)
-    project, room = places.project, (output.width() or output.PIPE) - 2
-    lines = [pluralize(len(found), "open change")]
-    met: dict[str, list[Overlap]] = {}
-    for meeting in among.meetings():
-        for change_id in meeting.changes:
-            met.setdefault(change_id, []).append(meeting)
-    for one in found:
-        summary = one.summary
+def _blocks(locator: ChangeLocator, changes: list[LocatedChange], overlaps: OverlapIndex) -> str:
+    if not changes:
+        return no_changes_text(locator)
+    project, width = locator.project, (output.width() or output.PIPE) - 2
+    lines = [pluralize(len(changes), "open change")]
+    by_change: dict[str, list[Overlap]] = {}
+    for overlap in overlaps.all_overlaps():
+        for change_id in overlap.changes:
+            by_change.setdefault(change_id, []).append(overlap)
+    for change in changes:
+        summary = change.summary
         facts = [summary.verdict, output.findings(summary.high, summary.medium, summary.low)]
         facts += [output.money_cell(summary.cost), output.format_age(summary.updated_at)]
-        told = [fact for fact in facts if fact and fact != "-"]
-        lines += ["", *output.heading(one.id, phase_words(project, one))]
-        lines += [f"  {text_table.shorten_line(text, room)}" for text in (summary.description, summary.problem) if text]
-        lines += [f"  {line}" for line in text_table.join_facts(told, room)]
+        shown_facts = [fact for fact in facts if fact and fact != "-"]
+        lines += ["", *output.heading(change.id, phase_words(project, change))]
+        lines += [
+            f"  {text_table.shorten_line(text, width)}" for text in (summary.description, summary.problem) if text
+        ]
+        lines += [f"  {line}" for line in text_table.join_facts(shown_facts, width)]
         lines += [
             f"  {line}"
-            for line in text_table.wrap_text(text_table.clean_line(_meets(one.id, met.get(one.id, []))), room, "  ")
+            for line in text_table.wrap_text(
+                text_table.clean_line(_overlap_line(change.id, by_change.get(change.id, []))), width, "  "
+            )
         ]
-        if following := next_command(project, one):
+        if following := next_command(project, change):
             lines.append(f"  → {following}")
     return "\n".join(lines)
 
 
-def _meets(change_id: str, met: Sequence[Overlap]) -> str:
-    """In a line; how the others stand is in their own blocks."""
-    told = [f"{format_names(one.changes, change_id)} in {format_names(one.requirements)}" for one in met[:NAMES_SHOWN]]
-    return f"meets {_listed(told, len(met))}" if told else ""
+def _overlap_line(change_id: str, overlaps: Sequence[Overlap]) -> str:
+    """Summarise overlapping changes in one line."""
+    parts = [
+        f"{format_names(overlap.changes, change_id)} in {format_names(overlap.requirements)}"
+        for overlap in overlaps[:NAMES_SHOWN]
+    ]
+    return f"meets {_join_limited(parts, len(overlaps))}" if parts else ""
 
 
-def _listed(told: list[str], count: int) -> str:
-    return "; ".join([*told, f"{count - len(told)} more"] if count > len(told) else told)
+def _join_limited(parts: list[str], count: int) -> str:
+    return "; ".join([*parts, f"{count - len(parts)} more"] if count > len(parts) else parts)
 
 
-def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dict[str, Any]:
-    """The row of a listing and all that STATE.yaml and the records know."""
-    from pathlib import Path  # late: the overview reads no YAML
+def _details(project: Project, found: LocatedChange, overlaps: OverlapIndex) -> dict[str, Any]:
+    """Return the listing's row plus everything in STATE.yaml and the review records."""
+    from pathlib import Path  # deferred: the overview reads no YAML
 
     from agentd.change import read_records, read_state
     from agentd.documents import count_open, current_findings
@@ -108,18 +115,18 @@ def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dic
 
     assert found.folder
     state, rounds = read_state(Path(found.folder)), read_records(Path(found.folder))
-    known = (*current_findings([one for one in rounds if one.kind == state.phase.judged_by]), *state.findings)
-    open_ones = [finding for finding in known if finding.state.is_open]
+    known = (*current_findings([record for record in rounds if record.kind == state.phase.judged_by]), *state.findings)
+    open_findings = [finding for finding in known if finding.state.is_open]
     last = state.steps[-1] if state.steps else None
     row, edited, waits_for = (
-        change_row(project, found, among),
+        change_row(project, found, overlaps),
         _edited(project, found),
         _waits_for(project, found),
     )
     return {
         **row,
         "next": _next(found.id, row["next"], edited, waits_for),
-        "open": {str(severity): count for severity, count in count_open(open_ones).items()},
+        "open": {str(severity): count for severity, count in count_open(open_findings).items()},
         "folder": str(Path(found.folder).relative_to(found.tree or "")),
         "created_at": state.created_at,
         "session_id": state.session_id,
@@ -133,12 +140,13 @@ def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dic
                 "requirement": finding.requirement,
                 "state": str(finding.state),
             }
-            for finding in open_ones
+            for finding in open_findings
         ],
         "rounds": [
-            {"kind": one.kind, "round": one.round, "verdict": one.verdict, "by": one.by, "at": one.at} for one in rounds
+            {"kind": record.kind, "round": record.round, "verdict": record.verdict, "by": record.by, "at": record.at}
+            for record in rounds
         ],
-        "steps": _fates(state, row["running"]),
+        "steps": _step_counts(state, row["running"]),
         "last_step": last and {"name": last.name, "round": last.round, "status": str(last.status), "at": last.at},
         "checks": [dict(check) for check in state.checks],
         "edited": edited,
@@ -146,7 +154,8 @@ def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dic
         "budget": _budget(project, state),
         "calls": len(state.llm_calls),
         "by_step": [
-            {"step": step, **some.data()} for step, some in group_costs(state.llm_calls, lambda call: call.step).items()
+            {"step": step, **totals.data()}
+            for step, totals in group_costs(state.llm_calls, lambda call: call.step).items()
         ],
         "calls_without_price": sum(call.cost is None for call in state.llm_calls),
         "tokens": {
@@ -157,18 +166,18 @@ def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dic
     }
 
 
-def _fates(state: "ChangeState", is_running: bool) -> dict[str, int]:
-    """How many steps are done, failed and so on, each by its last try. One that was cut off has not failed."""
+def _step_counts(state: "ChangeState", is_running: bool) -> dict[str, int]:
+    """Count steps by the status of their last attempt; an interrupted step has not failed."""
     last = {step.key[:3]: step for step in state.steps}.values()
-    return dict(Counter(_fate(step, is_running) for step in last))
+    return dict(Counter(_step_status(step, is_running) for step in last))
 
 
-def _fate(step: "StepRecord", is_running: bool) -> str:
+def _step_status(step: "StepRecord", is_running: bool) -> str:
     is_cut = step.status == StepStatus.RUNNING and not is_running
     return _INTERRUPTED if is_cut or step.extra.get("cause") == _INTERRUPTED else str(step.status)
 
 
-def _render(project: Project, found: LocatedChange, data: dict[str, Any], rivals: Sequence[OverlappingChange]) -> str:
+def _render(project: Project, found: LocatedChange, data: dict[str, Any], others: Sequence[OverlappingChange]) -> str:
     width = output.width() or output.PIPE
     facts = [
         ("Verdict", _verdict(data)),
@@ -177,16 +186,16 @@ def _render(project: Project, found: LocatedChange, data: dict[str, Any], rivals
         ("Findings", output.findings(**data["open"]).replace("-", "none open")),
         ("Steps", _steps(data)),
         ("Checks", ", ".join(f"{check.get('name')} {check.get('status')}" for check in data["checks"])),
-        ("Edited", _since(data)),
-        ("Meets", text_table.clean_line(_met(rivals))),
+        ("Edited", _edited_text(data)),
+        ("Meets", text_table.clean_line(_overlap_facts(others))),
         ("Waits for", ", ".join(f"{name} ({phase or 'gone'})" for name, phase in data["waits_for"].items())),
         ("Cost", _cost(data)),
         ("Updated", output.format_age(data["updated_at"])),
     ]
     lines = output.heading(found.id, phase_words(project, found))
     lines += [*text_table.wrap_text(text_table.clean_line(data["description"]), width), ""]
-    for name, words in facts:
-        lines += output.label(name, words, width, _LABEL) if words else []
+    for name, text in facts:
+        lines += output.label(name, text, width, _LABEL) if text else []
         if name == "Findings":
             lines += run_summary.finding_lines(data["findings"], width)
         if name == "Cost":
@@ -194,17 +203,17 @@ def _render(project: Project, found: LocatedChange, data: dict[str, Any], rivals
     return "\n".join([*lines, *(output.following(data["next"], _LABEL) if data["next"] else ())])
 
 
-def _met(rivals: Sequence[OverlappingChange]) -> str:
-    """Other open changes with their phase, and what they change too."""
-    told = [f"{one.id} ({one.phase}) in {format_names(one.requirements)}" for one in rivals[:NAMES_SHOWN]]
-    return _listed(told, len(rivals))
+def _overlap_facts(others: Sequence[OverlappingChange]) -> str:
+    """List the other open changes, their phases and the requirements they share."""
+    parts = [f"{other.id} ({other.phase}) in {format_names(other.requirements)}" for other in others[:NAMES_SHOWN]]
+    return _join_limited(parts, len(others))
 
 
 def _edited(project: Project, found: LocatedChange) -> list[str]:
-    """Of a complete change: code that nobody has judged as it is now."""
+    """Return files of a complete change that were edited after its review."""
     if found.summary.phase != Phase.COMPLETE or not found.tree or not found.folder:
         return []
-    from pathlib import Path  # late: see above
+    from pathlib import Path  # deferred, see above
 
     from agentd.change import Change
     from agentd.engine import files_edited_since_review, specs_edited_since_review
@@ -214,10 +223,10 @@ def _edited(project: Project, found: LocatedChange) -> list[str]:
 
 
 def _budget(project: Project, state: "ChangeState") -> float | None:
-    """What the change may cost, in USD; None: there is no limit, or the configuration cannot be read."""
+    """Return the change's budget in USD; None without a limit or if the configuration is unreadable."""
     from agentd.domain import AgentdError
     from agentd.engine import effective_budget
-    from agentd.project import load_config  # late: see above
+    from agentd.project import load_config  # deferred, see above
 
     try:
         limits = load_config(project.config_file, flags=click.get_current_context().find_root().obj or ()).budget
@@ -227,10 +236,10 @@ def _budget(project: Project, state: "ChangeState") -> float | None:
 
 
 def _waits_for(project: Project, found: LocatedChange) -> dict[str, str | None]:
-    """What it depends on and is not archived yet."""
+    """Return the dependencies that are not archived yet, with their phases."""
     if found.archived:
         return {}
-    from pathlib import Path  # late: see above
+    from pathlib import Path  # deferred, see above
 
     from agentd.change import Change
     from agentd.engine import pending_dependencies
@@ -240,7 +249,7 @@ def _waits_for(project: Project, found: LocatedChange) -> dict[str, str | None]:
 
 
 def _next(change_id: str, following: str | None, edited: list[str], waits_for: dict[str, str | None]) -> str | None:
-    """Not a command that would be refused."""
+    """Return the next command, replaced if it would be refused."""
     if following != f"agentd archive {change_id}":
         return following
     if any(name.startswith("specs/") for name in edited):
@@ -248,12 +257,14 @@ def _next(change_id: str, following: str | None, edited: list[str], waits_for: d
     return f"agentd status {next(iter(waits_for))}" if waits_for else following
 
 
-def _since(data: dict[str, Any]) -> str:
+def _edited_text(data: dict[str, Any]) -> str:
     names = data["edited"]
     if not names:
         return ""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more} since the review; agentd impl {data['change_id']} --review judges it again"
+    return (
+        f"{', '.join(names[:3])}{more} since the review; run agentd impl {data['change_id']} --review to review again"
+    )
 
 
 def _verdict(data: dict[str, Any]) -> str:
@@ -263,35 +274,37 @@ def _verdict(data: dict[str, Any]) -> str:
 
 
 def _rounds(rounds: Sequence[dict[str, Any]]) -> str:
-    """Of each judge, in order: how often, and what it came to."""
-    told = []
-    for kind in dict.fromkeys(one["kind"] for one in rounds):
-        verdicts = [f"{one['round']} {one['verdict']}" for one in rounds if one["kind"] == kind]
-        told.append(f"{kind} {', '.join(verdicts)}")
-    return "; ".join(told)
+    """Summarise the rounds of each judge, in order."""
+    parts = []
+    for kind in dict.fromkeys(record["kind"] for record in rounds):
+        verdicts = [f"{record['round']} {record['verdict']}" for record in rounds if record["kind"] == kind]
+        parts.append(f"{kind} {', '.join(verdicts)}")
+    return "; ".join(parts)
 
 
 def _by_step(change_id: str, steps: Sequence[dict[str, Any]], width: int) -> list[str]:
-    """Where most was spent; the rest is a count and a command."""
-    rows = sorted((one for one in steps if one["cost"]), key=lambda one: -one["cost"])
+    """Return the most expensive steps; the rest as a count and a command."""
+    rows = sorted((step for step in steps if step["cost"]), key=lambda row: -row["cost"])
     if len(rows) < 2:
         return []
     shown, left = rows[:_STEPS], rows[_STEPS:]
-    digits = usd_digits(one["cost"] for one in shown)
-    names = [(f"  {text_table.clean_line(one['step'])}", format_amount(one["cost"], digits)) for one in shown]
-    room = min(width - text_table.rows_width(names) - 2, _BAR) if output.width() is not None else 0
-    bars = [text_table.render_bar(one["cost"], rows[0]["cost"], room) if room >= _SHORT else "" for one in shown]
-    told = [text_table.shorten_end(line, width) for line in text_table.align_rows(names)]
-    lines = [output.charted(line, bar) for line, bar in zip(told, bars, strict=True)]
+    digits = usd_digits(step["cost"] for step in shown)
+    cells = [(f"  {text_table.clean_line(step['step'])}", format_amount(step["cost"], digits)) for step in shown]
+    bar_width = min(width - text_table.rows_width(cells) - 2, _BAR) if output.width() is not None else 0
+    bars = [
+        text_table.render_bar(step["cost"], rows[0]["cost"], bar_width) if bar_width >= _SHORT else "" for step in shown
+    ]
+    aligned = [text_table.shorten_end(line, width) for line in text_table.align_rows(cells)]
+    lines = [output.charted(line, bar) for line, bar in zip(aligned, bars, strict=True)]
     more = f"  … and {len(left)} more"
-    whole = f"{more}: agentd cost {change_id}"
-    return [*lines, whole if len(whole) <= width else more] if left else lines
+    with_command = f"{more}: agentd cost {change_id}"
+    return [*lines, with_command if len(with_command) <= width else more] if left else lines
 
 
 def _where(data: dict[str, Any]) -> str:
     place = data["git"]
     branch = f"branch {place['branch']}, " if place["branch"] else ""
-    tree = f"work tree {place['tree']}, " if place["setup"] == "worktree" else ""
+    tree = f"worktree {place['tree']}, " if place["setup"] == "worktree" else ""
     return f"{branch}{tree}{data['folder']}"
 
 

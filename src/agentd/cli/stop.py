@@ -1,4 +1,4 @@
-"""`agentd stop`: end the run of a change, cleanly."""
+"""`agentd stop`: stop the run of a change cleanly."""
 
 import click
 
@@ -12,9 +12,9 @@ from agentd.project import find_project
 @change_argument()
 @output.json_option
 def command(change_id: str, as_json: bool) -> int:
-    """End the run of the change ID: its agent's processes end, what was done is kept.
+    """Stop the run of the change ID and its agent processes; completed work is kept.
 
-    The same command goes on later where it stopped.
+    Run the same command again to resume.
     """
     change = open_change(find_project(), change_id)
     holder = stop_run(change)
@@ -23,6 +23,6 @@ def command(change_id: str, as_json: bool) -> int:
     def text() -> str:
         if not holder:
             return f"Nothing is running for {change_id}."
-        return "\n".join([f"The run of {change_id} is stopped.", *output.following(holder.command)])
+        return "\n".join([f"Stopped the run of {change_id}.", *output.following(holder.command)])
 
     return output.show_result("stop", as_json, data, text)

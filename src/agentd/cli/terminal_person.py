@@ -1,4 +1,4 @@
-"""The person at the terminal, asked while the live view steps aside."""
+"""Questions for the person at the terminal, asked while the live display is paused."""
 
 import os
 import shlex
@@ -17,21 +17,21 @@ from agentd.project import git
 
 
 def show_in_pager(path: Path, stream: TextIO) -> None:
-    """On that stream, until the person has seen enough of it."""
+    """Show the file in the pager if the stream is a terminal, else print it."""
     try:
         pager = shlex.split(os.environ.get("PAGER") or "less")
     except ValueError:
-        pager = []  # a quote is not closed
+        pager = []  # unbalanced quotes in $PAGER
     if stream.isatty() and pager and shutil.which(pager[0]) and path.is_file():
         subprocess.run([*pager, str(path)], stdout=stream.fileno(), check=False)
         return
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else f"{path.name} is gone.\n"
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else f"{path.name} no longer exists.\n"
     for line in text.removesuffix("\n").split("\n"):
         stream.write(f"{text_table.strip_control(line)}\n")
     stream.flush()
 
 
-_NOTHING_HAPPENS = ("view", "stop")
+_NO_EFFECT = ("view", "stop")
 
 
 class TerminalPerson:
@@ -39,39 +39,39 @@ class TerminalPerson:
         self._view = view
         self._tree = tree
         self.told: list[str] = []
-        """The findings above the last question, while nothing has come of it."""
+        """The findings printed above the last question, until it is answered."""
 
     def choose(self, question: Question, otherwise: Callable[[], DecisionAnswer | None]) -> DecisionAnswer:
-        options = [terminal_prompts.PromptOption(one.id, one.label) for one in question.options]
+        options = [terminal_prompts.PromptOption(option.id, option.label) for option in question.options]
         delivered: list[DecisionAnswer] = []
 
-        def elsewhere() -> str | None:
+        def poll_delivered() -> str | None:
             if answer := otherwise():
                 delivered.append(answer)
             return delivered[0].id if delivered else None
 
         with self._view.pause():
             if question.about:
-                self._tell_standing(question.about)
+                self._show_findings(question.about)
             if question.why:
-                output.report(output.paint(_wrapped(text_table.clean_line(question.why)), dim=True))
-            chosen = terminal_prompts.ask_choice(question.text, options, question.recommended, elsewhere)
+                output.report(output.paint(_wrap_to_terminal(text_table.clean_line(question.why)), dim=True))
+            chosen = terminal_prompts.ask_choice(question.text, options, question.recommended, poll_delivered)
             if delivered:
                 output.report(f"{delivered[0].by} decided: {chosen}")
                 return delivered[0]
-            if chosen not in _NOTHING_HAPPENS:
+            if chosen not in _NO_EFFECT:
                 self.told = []
             asks = question.answers[chosen].asks
             reason = terminal_prompts.ask_text(asks) if asks else ""
         return DecisionAnswer(chosen, f"person:{git.user_name(self._tree)}", "terminal", reason)
 
-    def _tell_standing(self, about: Mapping[str, Any]) -> None:
-        """Once, also where the question comes again."""
+    def _show_findings(self, about: Mapping[str, Any]) -> None:
+        """Print the verdict and findings, unless they are already on the screen."""
         width = _columns()
-        found = run_summary.findings_text(about, width)
-        if found != self.told:
-            output.report("\n".join([*run_summary.verdict_lines(about, width), "", *found, ""]))
-            self.told = found
+        findings = run_summary.findings_text(about, width)
+        if findings != self.told:
+            output.report("\n".join([*run_summary.verdict_lines(about, width), "", *findings, ""]))
+            self.told = findings
 
     def tell(self, lines: Sequence[str]) -> None:
         with self._view.pause():
@@ -83,13 +83,13 @@ class TerminalPerson:
             terminal_prompts.confirm_when_ready(text)
 
     def show(self, path: str) -> None:
-        """On stderr, as stdout is for the result."""
+        """Show the file on stderr; stdout is for the result."""
         with self._view.pause():
             show_in_pager(Path(path), sys.stderr)
 
 
-def _wrapped(text: str) -> str:
-    """Lines that fit the terminal, so that it breaks no word."""
+def _wrap_to_terminal(text: str) -> str:
+    """Wrap to the terminal's width."""
     return textwrap.fill(text, max(_columns() - 1, 20))
 
 

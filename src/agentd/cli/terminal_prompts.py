@@ -1,4 +1,4 @@
-"""Questions on a terminal: arrow keys where the terminal knows them, numbers where it does not."""
+"""Questions on a terminal: arrow keys if the terminal supports them, numbers otherwise."""
 
 import contextlib
 import os
@@ -27,15 +27,13 @@ _STYLE = [
     ("why", "fg:ansibrightblack"),
     ("answer", ""),
 ]
-_INDENT = 3  # columns of the pointer
-
-
-_PAUSE = 0.2  # seconds between two looks for an answer from elsewhere
+_INDENT = 3  # width of the pointer
+_PAUSE = 0.2  # seconds between polls for an answer from elsewhere
 
 Alternative = Callable[[], str | None]
 
 
-def _nobody() -> str | None:
+def _no_answer() -> str | None:
     return None
 
 
@@ -47,34 +45,34 @@ class PromptOption:
 
 
 def ask_choice(
-    question: str, options: Sequence[PromptOption], recommended: str | None, otherwise: Alternative = _nobody
+    question: str, options: Sequence[PromptOption], recommended: str | None, otherwise: Alternative = _no_answer
 ) -> str:
-    """The id of the option chosen, or what `otherwise` brings first; Ctrl-C and Esc raise KeyboardInterrupt."""
+    """Return the chosen option's id, or the first answer from `otherwise`; Ctrl-C and Esc raise KeyboardInterrupt."""
     question = text_table.clean_line(question)
-    labels = {one.id: _label(one, recommended) for one in options}
-    _forget_keys()
+    labels = {option.id: _label(option, recommended) for option in options}
+    _discard_typed_keys()
     if _is_plain():
-        return _by_number(question, options, labels, otherwise)
-    chosen = _by_arrows(question, options, labels, recommended, otherwise)
-    _tell_answer(question, labels.get(chosen, chosen).removesuffix(_RECOMMENDED))
+        return _choose_by_number(question, options, labels, otherwise)
+    chosen = _choose_by_arrows(question, options, labels, recommended, otherwise)
+    _print_answer(question, labels.get(chosen, chosen).removesuffix(_RECOMMENDED))
     return chosen
 
 
 def ask_text(question: str) -> str:
-    """Some words on one line; nothing is no answer."""
+    """Ask for one line of text; an empty answer is asked again."""
     question = text_table.clean_line(question)
-    _forget_keys()
+    _discard_typed_keys()
     while True:
-        answer = " ".join((_line(question) if _is_plain() else _typed(question)).split())
+        answer = " ".join((_prompt_line(question) if _is_plain() else _prompt_text(question)).split())
         if answer:
             return answer
-        output.report("A few words are needed; Ctrl-C stops.")
+        output.report("Please type an answer, or press Ctrl-C to stop.")
 
 
 def confirm_when_ready(text: str) -> None:
     """Wait for Enter."""
-    _forget_keys()
-    _line(text_table.clean_line(text))
+    _discard_typed_keys()
+    _prompt_line(text_table.clean_line(text))
 
 
 def _label(option: PromptOption, recommended: str | None) -> str:
@@ -86,23 +84,23 @@ def _is_plain() -> bool:
     return os.environ.get("TERM", "dumb") in ("dumb", "unknown")
 
 
-def _forget_keys() -> None:
-    """What was typed before the question was there is no answer to it."""
+def _discard_typed_keys() -> None:
+    """Discard keys typed before the question was shown."""
     with contextlib.suppress(termios.error, OSError):
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-def _by_arrows(
+def _choose_by_arrows(
     question: str,
     options: Sequence[PromptOption],
     labels: dict[str, str],
     recommended: str | None,
     otherwise: Alternative,
 ) -> str:
-    import questionary  # late: heavy, and most commands ask nothing
+    import questionary  # deferred: slow to import
 
-    choices = [questionary.Choice(_title(labels[one.id], one.why), one.id) for one in options]
-    asked = questionary.select(
+    choices = [questionary.Choice(_title(labels[option.id], option.why), option.id) for option in options]
+    prompt = questionary.select(
         _wrapped(f"{question} {_KEYS}", 2).removesuffix(_KEYS).rstrip(" "),
         choices,
         default=recommended if recommended in labels else None,
@@ -110,13 +108,13 @@ def _by_arrows(
         instruction=_KEYS,
         style=questionary.Style(_STYLE),
         erase_when_done=True,
-        **_terminal(),
+        **_stderr_output(),
     )
-    return str(_answered(asked.application, otherwise))
+    return str(_run_prompt(prompt.application, otherwise))
 
 
 def _title(label: str, why: str) -> list[tuple[str, str]]:
-    """Broken into lines that fit, as a list of choices is cut at the edge."""
+    """Wrap the label and its explanation, which questionary would cut at the edge."""
     parts = [("class:text", _wrapped(label, _INDENT))]
     if why:
         parts.append(("class:why", f"\n{' ' * _INDENT}{_wrapped(text_table.clean_line(why), _INDENT)}"))
@@ -124,8 +122,8 @@ def _title(label: str, why: str) -> list[tuple[str, str]]:
 
 
 def _wrapped(text: str, indent: int) -> str:
-    """Lines as wide as the terminal, the first to stand where something of the indent's width stands already."""
-    from rich.console import Console  # late: knows how wide letters are, and is heavy
+    """Wrap to the terminal's width; lines after the first are indented."""
+    from rich.console import Console  # deferred: slow to import
     from rich.text import Text
 
     width = max((os.get_terminal_size(sys.stderr.fileno()).columns or 80) - indent - 1, 10)
@@ -133,59 +131,65 @@ def _wrapped(text: str, indent: int) -> str:
     return f"\n{' ' * indent}".join(line.plain.rstrip() for line in lines)
 
 
-def _tell_answer(question: str, answer: str) -> None:
-    """What was asked and answered stays; the choices do not."""
+def _print_answer(question: str, answer: str) -> None:
+    """Print the question with its answer, without the choices."""
     output.report(f"{click.style('?', fg='cyan')} {_wrapped(f'{question} {answer}', 2)}")
 
 
-def _typed(question: str) -> str:
-    import questionary  # late: heavy, and most commands ask nothing
+def _prompt_text(question: str) -> str:
+    import questionary  # deferred: slow to import
 
     return str(
-        _answered(questionary.text(_wrapped(question, 2), style=questionary.Style(_STYLE), **_terminal()).application)
+        _run_prompt(
+            questionary.text(_wrapped(question, 2), style=questionary.Style(_STYLE), **_stderr_output()).application
+        )
     )
 
 
-def _terminal() -> dict[str, Any]:
-    """Drawn on stderr: stdout is for the result."""
+def _stderr_output() -> dict[str, Any]:
+    """Draw on stderr; stdout is for the result."""
     from prompt_toolkit.output import create_output
 
     return {"output": create_output(stdout=sys.stderr)}
 
 
-def _answered(application: "Application[Any]", otherwise: Alternative = _nobody) -> Any:
+def _run_prompt(application: "Application[Any]", otherwise: Alternative = _no_answer) -> Any:
     import asyncio
 
     from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 
-    leaving = KeyBindings()
+    escape_binding = KeyBindings()
 
-    @leaving.add("escape")
+    @escape_binding.add("escape")
     def leave(event: Any) -> None:
         event.app.exit(exception=KeyboardInterrupt)
 
-    application.key_bindings = merge_key_bindings([application.key_bindings or KeyBindings(), leaving])
-    application.ttimeoutlen = application.timeoutlen = 0.1  # seconds, to know Esc from the beginning of another key
+    application.key_bindings = merge_key_bindings([application.key_bindings or KeyBindings(), escape_binding])
+    application.ttimeoutlen = application.timeoutlen = 0.1  # seconds, to tell Esc from the start of an escape sequence
 
-    async def look_elsewhere() -> None:
+    async def poll_elsewhere() -> None:
         while (answer := otherwise()) is None:
             await asyncio.sleep(_PAUSE)
         application.exit(result=answer)
 
-    def begin() -> None:
-        if otherwise is not _nobody:
-            application.create_background_task(look_elsewhere())
+    def start_polling() -> None:
+        if otherwise is not _no_answer:
+            application.create_background_task(poll_elsewhere())
 
     try:
-        return application.run(pre_run=begin)
+        return application.run(pre_run=start_polling)
     except EOFError:
         raise KeyboardInterrupt from None
 
 
-def _by_number(question: str, options: Sequence[PromptOption], labels: dict[str, str], otherwise: Alternative) -> str:
+def _choose_by_number(
+    question: str, options: Sequence[PromptOption], labels: dict[str, str], otherwise: Alternative
+) -> str:
     output.report(question)
-    for number, one in enumerate(options, 1):
-        output.report(f"  {number}  {labels[one.id]}{f': {text_table.clean_line(one.why)}' if one.why else ''}")
+    for number, option in enumerate(options, 1):
+        output.report(
+            f"  {number}  {labels[option.id]}{f': {text_table.clean_line(option.why)}' if option.why else ''}"
+        )
     while True:
         click.echo(f"1 to {len(options)}: ", err=True, nl=False)
         while not select.select([sys.stdin], [], [], _PAUSE)[0]:
@@ -197,14 +201,14 @@ def _by_number(question: str, options: Sequence[PromptOption], labels: dict[str,
             return options[int(answer) - 1].id
 
 
-def _line(question: str) -> str:
-    """A line as the terminal gives it."""
+def _prompt_line(question: str) -> str:
+    """Read one line, without editing support."""
     click.echo(f"{question} ", err=True, nl=False)
     return _read()
 
 
 def _read() -> str:
     answer = sys.stdin.readline()
-    if not answer:  # nobody is there any more
+    if not answer:  # end of input
         raise KeyboardInterrupt
     return answer

@@ -1,4 +1,4 @@
-"""`agentd trace`: which task, file and test carries each requirement of a change."""
+"""`agentd trace`: the tasks, files and tests behind each requirement of a change."""
 
 import re
 from collections import Counter
@@ -16,57 +16,57 @@ from agentd.project import find_project, git, load_config
 from agentd.trace import TraceMatrix, TraceRow, Weakening, build_matrix, find_weakenings
 
 _NONE = "✗ none"
-_AHEAD = "-"
+_NOT_YET = "-"
 _EMPTY = "There are no requirements in the specs of %s."
 _HEAD = ("REQUIREMENT", "TITLE", "TASKS", "FILES", "TESTS")
-_TITLE = 40  # columns
+_TITLE = 40  # maximum width of a title
 _GAPS = {"task": "task", "file": "changed file", "test": "test"}
 
 
-def matrix_text(change_id: str, matrix: TraceMatrix, weaker: Sequence[Weakening]) -> str:
+def matrix_text(change_id: str, matrix: TraceMatrix, weakenings: Sequence[Weakening]) -> str:
     width = output.width()
     if not matrix.rows:
         lines = output.prose(_EMPTY % change_id)
     else:
-        lines = _table(matrix, width) or _blocks(matrix, width or 0)
+        lines = _table(matrix, width) or _stacked(matrix, width or 0)
         lines += ["", *output.prose(_summary(matrix))]
-    for title, places in _below(matrix, weaker):
+    for title, places in _sections(matrix, weakenings):
         lines += ["", output.paint(title, bold=True)]
         lines += [line for place in places for line in output.prose(text_table.clean_line(place), "  ", "  ")]
     return "\n".join(lines)
 
 
-def matrix_markdown(change_id: str, matrix: TraceMatrix, weaker: Sequence[Weakening]) -> str:
+def matrix_markdown(change_id: str, matrix: TraceMatrix, weakenings: Sequence[Weakening]) -> str:
     lines = [f"# Trace of {change_id}", ""]
     if matrix.rows:
         lines += ["| Requirement | Scenarios | Tasks | Files | Tests |", "|---|---|---|---|---|"]
         for row in matrix.rows:
-            cells = ["<br>".join(_escaped(one) for one in some) for some in _cells(row, matrix)]
-            name = f"**{_escaped(row.requirement)}** {_escaped(row.title)}"
+            cells = ["<br>".join(_escape_markdown(value) for value in values) for values in _cells(row, matrix)]
+            name = f"**{_escape_markdown(row.requirement)}** {_escape_markdown(row.title)}"
             lines.append(f"| {' | '.join((name, *cells))} |")
         lines += ["", f"{_summary(matrix)}."]
     else:
         lines.append(_EMPTY % change_id)
-    for title, places in _below(matrix, weaker):
-        lines += ["", f"## {title}", "", *(f"- {_escaped(place)}" for place in places)]
+    for title, places in _sections(matrix, weakenings):
+        lines += ["", f"## {title}", "", *(f"- {_escape_markdown(place)}" for place in places)]
     return "\n".join(lines)
 
 
 def _cells(row: TraceRow, matrix: TraceMatrix) -> list[list[str]]:
-    """Scenarios, tasks, files and tests; what is missing is said."""
+    """Return scenarios, tasks, files and tests; gaps are marked."""
     gaps = row.gaps(matrix.implemented)
     tasks = [f"{', '.join(row.tasks)} (waived)"] if row.waived else [", ".join(row.tasks)] if row.tasks else [_NONE]
-    found = [list(row.scenarios) or [_AHEAD], tasks]
-    for name, some in (("file", row.files), ("test", row.tests)):
-        found.append(list(some) or [_NONE if name in gaps else _AHEAD])
-    return found
+    cells = [list(row.scenarios) or [_NOT_YET], tasks]
+    for name, values in (("file", row.files), ("test", row.tests)):
+        cells.append(list(values) or [_NONE if name in gaps else _NOT_YET])
+    return cells
 
 
 def _table(matrix: TraceMatrix, width: int | None) -> list[str] | None:
-    """Without titles where there is no room for them; None where even that is too wide."""
+    """Return the table, without titles if they do not fit; None if it is still too wide."""
     rows = [_HEAD]
     for row in matrix.rows:
-        tasks, files, tests = ([text_table.clean_line(one) for one in some] for some in _cells(row, matrix)[1:])
+        tasks, files, tests = ([text_table.clean_line(value) for value in values] for values in _cells(row, matrix)[1:])
         first = [row.requirement], [text_table.shorten_line(row.title, _TITLE)]
         columns = (*first, tasks, files, tests)
         height = max(map(len, columns))
@@ -75,66 +75,69 @@ def _table(matrix: TraceMatrix, width: int | None) -> list[str] | None:
     for kept in ((0, 1, 2, 3, 4), (0, 2, 3, 4)):
         chosen = [[row[number] for number in kept] for row in rows]
         if width is None or text_table.rows_width(chosen) <= width:
-            lines = text_table.align_rows([chosen[0], *([_marked(cell) for cell in row] for row in chosen[1:])])
+            lines = text_table.align_rows([chosen[0], *([_highlight_gap(cell) for cell in row] for row in chosen[1:])])
             return [output.paint(lines[0], dim=True), *lines[1:]]
     return None
 
 
-def _blocks(matrix: TraceMatrix, width: int) -> list[str]:
-    """One requirement after another, for a narrow terminal."""
+def _stacked(matrix: TraceMatrix, width: int) -> list[str]:
+    """Return one block per requirement, for narrow terminals."""
     lines: list[str] = []
     for row in matrix.rows:
         lines += [""] * bool(lines)
         lines.append(output.paint(text_table.shorten_line(row.requirement, width), bold=True))
         if row.title:
             lines.append(f"  {text_table.shorten_line(row.title, width - 2)}")
-        for name, some in zip(("tasks", "files", "tests"), _cells(row, matrix)[1:], strict=True):
-            for number, one in enumerate(some):
+        for name, values in zip(("tasks", "files", "tests"), _cells(row, matrix)[1:], strict=True):
+            for number, value in enumerate(values):
                 label = output.paint((name if number == 0 else "").ljust(6), dim=True)
-                lines.append(f"  {label} {_marked(_end_of(text_table.clean_line(one), width - 9))}")
+                lines.append(f"  {label} {_highlight_gap(_keep_end(text_table.clean_line(value), width - 9))}")
     return lines
 
 
-def _end_of(words: str, room: int) -> str:
-    """The end of a path says more than its beginning."""
-    if text_table.display_width(words) <= room:
-        return words
-    while words and text_table.display_width(words) > room - 1:
-        words = words[1:]
-    return f"…{words}"
+def _keep_end(text: str, width: int) -> str:
+    """Keep the end of a path, which says more than its beginning."""
+    if text_table.display_width(text) <= width:
+        return text
+    while text and text_table.display_width(text) > width - 1:
+        text = text[1:]
+    return f"…{text}"
 
 
-def _marked(cell: str) -> str:
+def _highlight_gap(cell: str) -> str:
     return output.paint(cell, fg="yellow") if cell == _NONE else cell
 
 
 def _summary(matrix: TraceMatrix) -> str:
     rows = matrix.rows
     count = pluralize(len(rows), "requirement")
-    lacking = Counter(gap for row in rows for gap in row.gaps(matrix.implemented))
-    gaps = ", ".join(f"{lacking[gap]} without a {word}" for gap, word in _GAPS.items() if lacking[gap])
+    gap_counts = Counter(gap for row in rows for gap in row.gaps(matrix.implemented))
+    gaps = ", ".join(f"{gap_counts[gap]} without a {word}" for gap, word in _GAPS.items() if gap_counts[gap])
     if not matrix.implemented:
         return f"{count}, {gaps or 'each with a task'}; nothing is implemented yet"
     return f"{count}, {gaps or 'each with task, changed file and test'}"
 
 
-def _below(matrix: TraceMatrix, weaker: Sequence[Weakening]) -> list[tuple[str, list[str]]]:
-    """What there is to tell beside the matrix, each part with its title."""
+def _sections(matrix: TraceMatrix, weakenings: Sequence[Weakening]) -> list[tuple[str, list[str]]]:
+    """Return the sections below the matrix, each with its title."""
     parts = [
-        ("Tests that prove less than before", [f"{_place(one.path, one.line)}: {one.what}" for one in weaker]),
-        ("Changed files that no task names", list(matrix.unnamed)),
-        ("Notes", [f"{_place(one.path, one.line)}: {one.what}" for one in matrix.notes]),
+        (
+            "Tests that check less than before",
+            [f"{_location(item.path, item.line)}: {item.what}" for item in weakenings],
+        ),
+        ("Changed files that no task names", list(matrix.files_without_task)),
+        ("Notes", [f"{_location(note.path, note.line)}: {note.what}" for note in matrix.notes]),
     ]
     return [(title, places) for title, places in parts if places]
 
 
-def _place(path: str, line: int) -> str:
+def _location(path: str, line: int) -> str:
     return f"{path}:{line}" if line else path
 
 
-def _escaped(words: str) -> str:
-    """Text that stays in its cell and is no mark-up there."""
-    return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", text_table.clean_line(words))
+def _escape_markdown(text: str) -> str:
+    """Escape Markdown, so that the text stays in its table cell."""
+    return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", text_table.clean_line(text))
 
 
 _TREE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -142,66 +145,68 @@ _TREE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 @click.command("trace")
 @change_argument()
-@click.option("--markdown", is_flag=True, help="Print a Markdown table, such as for a pull request.")
+@click.option("--markdown", is_flag=True, help="Print a Markdown table, for example for a pull request.")
 @output.json_option
 @click.pass_context
 def command(ctx: click.Context, change_id: str, markdown: bool, as_json: bool) -> int:
-    """Show which task, changed file and test carries each requirement of the change ID, and what is missing.
+    """Show the tasks, changed files and tests behind each requirement of the change ID, and what is missing.
 
-    A test says what it covers: `covers: auth-flow:R1` in its name, its docstring or a comment. A change that has
-    ended is shown as it was last reviewed.
+    Tests declare what they cover with `covers: auth-flow:R1` in their name, docstring or a comment. A change that has
+    ended is shown as last reviewed.
     """
     if markdown and as_json:
-        raise UsageError("--markdown and --json exclude each other", f"agentd trace {change_id} --json")
+        raise UsageError("--markdown and --json cannot be used together", f"agentd trace {change_id} --json")
     project = find_project()
-    found = find_anywhere(ChangeLocator(project), check_change_id(change_id))
-    change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
+    located = find_anywhere(ChangeLocator(project), check_change_id(change_id))
+    change = Change(project, located.id, located.tree or "", Path(located.folder or ""))
     pattern = load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
-    base, now = _trees(change, found.archived)
+    base, now = _trees(change, located.archived)
     matrix = build_matrix(change, base, now, pattern)
-    weaker = find_weakenings(change, base, now, pattern)
-    draw = matrix_markdown if markdown else matrix_text
+    weakenings = find_weakenings(change, base, now, pattern)
+    render = matrix_markdown if markdown else matrix_text
     return output.show_result(
-        "trace", as_json, _data(change_id, matrix, weaker), lambda: draw(change_id, matrix, weaker)
+        "trace", as_json, _data(change_id, matrix, weakenings), lambda: render(change_id, matrix, weakenings)
     )
 
 
-def _trees(change: Change, is_over: bool) -> tuple[str | None, str | None]:
-    """Before the first edit and now; of a change that has ended as it was last judged, whatever it has become since."""
+def _trees(change: Change, has_ended: bool) -> tuple[str | None, str | None]:
+    """Return the base tree and the current one; for an ended change, the last reviewed one."""
     state = change.read()
-    if not is_over or not state.base.tree:
+    if not has_ended or not state.base.tree:
         return state.base.tree, git.snapshot(change.tree) if state.base.tree else None
-    judged = next((moved.hashes["tree"] for moved in reversed(state.history) if moved.hashes.get("tree")), None)
-    if judged and not _is_here(change.tree, judged):
-        words = f"the code of {change.id} as it was judged is not in this repository"
-        raise Refusal(words, f"agentd view {change.id} shows the rest")
-    return state.base.tree, judged
+    reviewed = next(
+        (transition.hashes["tree"] for transition in reversed(state.history) if transition.hashes.get("tree")), None
+    )
+    if reviewed and not _tree_exists(change.tree, reviewed):
+        message = f"the reviewed code of {change.id} is not in this repository"
+        raise Refusal(message, f"agentd view {change.id} shows the rest")
+    return state.base.tree, reviewed
 
 
-def _is_here(tree: str, judged: str) -> bool:
-    """By its whole name: anything else could be an option of git."""
-    return bool(_TREE.fullmatch(judged)) and git.run(tree, "cat-file", "-t", judged, failing="") == "tree"
+def _tree_exists(tree: str, tree_hash: str) -> bool:
+    """Whether git has this tree. Accept only a full hash, which cannot be mistaken for an option."""
+    return bool(_TREE.fullmatch(tree_hash)) and git.run(tree, "cat-file", "-t", tree_hash, failing="") == "tree"
 
 
-def _data(change_id: str, matrix: TraceMatrix, weaker: tuple[Weakening, ...]) -> dict[str, Any]:
-    """`files` and `tests` are null as long as nothing is implemented."""
-    there = matrix.implemented
+def _data(change_id: str, matrix: TraceMatrix, weakenings: tuple[Weakening, ...]) -> dict[str, Any]:
+    """`files` and `tests` are null until something is implemented."""
+    is_implemented = matrix.implemented
     return {
         "change_id": change_id,
-        "implemented": there,
+        "implemented": is_implemented,
         "requirements": [
             {
                 "requirement": row.requirement,
                 "title": row.title,
                 "scenarios": list(row.scenarios),
                 "tasks": list(row.tasks),
-                "files": list(row.files) if there else None,
-                "tests": list(row.tests) if there else None,
+                "files": list(row.files) if is_implemented else None,
+                "tests": list(row.tests) if is_implemented else None,
                 "waived": row.waived,
             }
             for row in matrix.rows
         ],
-        "unnamed": list(matrix.unnamed),
-        "weakened": [{"file": one.path, "line": one.line or None, "what": one.what} for one in weaker],
-        "notes": [{"file": one.path, "line": one.line or None, "what": one.what} for one in matrix.notes],
+        "unnamed": list(matrix.files_without_task),
+        "weakened": [{"file": item.path, "line": item.line or None, "what": item.what} for item in weakenings],
+        "notes": [{"file": note.path, "line": note.line or None, "what": note.what} for note in matrix.notes],
     }

@@ -1,4 +1,4 @@
-"""`agentd validate`: what is wrong with the documents of a change, and what would be right."""
+"""`agentd validate`: check the documents of a change against the rules."""
 
 import os
 from collections.abc import Sequence
@@ -22,49 +22,55 @@ from agentd.domain import Busy, UsageError, pluralize
 from agentd.project import Project, ValidationSettings, find_project, load_config
 from agentd.validation import RuleFinding, count_by_severity, is_valid
 
-_NAMED = 20  # of those that are not valid
+_NAMED = 20  # invalid changes listed by name
 _COLOURS = {"high": "red", "medium": "yellow", "low": None}
 
 
 @click.command("validate")
 @change_argument(required=False)
-@click.option("--all", "everything", is_flag=True, help="Every open change that is checked out.")
-@click.option("--strict", is_flag=True, help="Fail on any finding, not only on high ones.")
-@click.option("--fix", is_flag=True, help="Mend what is mechanical: levels, requirement headings, frontmatter.")
-@click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
+@click.option("--all", "everything", is_flag=True, help="Validate every open change that is checked out.")
+@click.option("--strict", is_flag=True, help="Fail on any finding, not only high ones.")
+@click.option("--fix", is_flag=True, help="Fix heading levels, requirement headings and frontmatter automatically.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change, without writing anything.")
 @output.json_option
 @click.pass_context
 def command(
     ctx: click.Context, change_id: str | None, everything: bool, strict: bool, fix: bool, diff: bool, as_json: bool
 ) -> int:
-    """Check the documents of the change ID against the rules. Exit code 1: not valid."""
+    """Check the documents of the change ID against the rules. Exit code 1: invalid."""
     if (change_id is None) != everything:
-        raise UsageError("name one change, or all of them", "agentd validate <id>, or agentd validate --all")
+        raise UsageError("name one change, or use --all", "agentd validate <id>, or agentd validate --all")
     project = find_project()
     settings = load_config(project.config_file, flags=ctx.find_root().obj or ()).validation
-    places = ChangeLocator(project)
-    changes = [places.find(check_change_id(change_id))] if change_id else [one for one in places.open() if one.folder]
+    locator = ChangeLocator(project)
+    changes = (
+        [locator.find(check_change_id(change_id))]
+        if change_id
+        else [located for located in locator.open() if located.folder]
+    )
     if change_id and changes[0].summary.problem:
         change = _change(project, changes[0])
-        change.read(), change.records()  # whichever is broken says so
-    mended = {}
+        change.read(), change.records()  # raises for the unreadable file
+    fixed = {}
     if fix or diff:
-        work = fixed_documents if diff else write_fixes
-        mended = {one.id: _mend(work, _change(project, one), settings, everything) for one in changes}
+        fix_documents = fixed_documents if diff else write_fixes
+        fixed = {item.id: _apply_fixes(fix_documents, _change(project, item), settings, everything) for item in changes}
     if diff:
-        return _show_diff(changes, mended, as_json)
-    found = validate_changes(project, changes, settings)
-    return _show(changes, found, {key: sorted(value) for key, value in mended.items()}, strict, as_json, change_id)
+        return _show_diff(changes, fixed, as_json)
+    results = validate_changes(project, changes, settings)
+    return _show(changes, results, {key: sorted(value) for key, value in fixed.items()}, strict, as_json, change_id)
 
 
-def _mend(work: Any, change: Change, settings: ValidationSettings, everything: bool) -> dict[str, tuple[bytes, bytes]]:
+def _apply_fixes(
+    fix_documents: Any, change: Change, settings: ValidationSettings, everything: bool
+) -> dict[str, tuple[bytes, bytes]]:
     try:
-        found: dict[str, tuple[bytes, bytes]] = work(change, settings)
-        return found
+        fixed: dict[str, tuple[bytes, bytes]] = fix_documents(change, settings)
+        return fixed
     except Busy as error:
         if not everything:
             raise
-        output.report(f"{change.id} was not mended: {error.message}")
+        output.report(f"{change.id} was not fixed: {error.message}")
         return {}
 
 
@@ -74,55 +80,64 @@ def _change(project: Project, found: LocatedChange) -> Change:
 
 def _show(
     changes: Sequence[LocatedChange],
-    found: Sequence[tuple[RuleFinding, ...]],
-    mended: dict[str, list[str]],
+    results: Sequence[tuple[RuleFinding, ...]],
+    fixed: dict[str, list[str]],
     strict: bool,
     as_json: bool,
-    only: str | None,
+    single: str | None,
 ) -> int:
-    valid = all(is_valid(findings, strict) for findings in found)
-    rows = [_row(one, findings, mended.get(one.id, []), strict) for one, findings in zip(changes, found, strict=True)]
-    data = rows[0] if only else {"valid": valid, "changes": rows}
+    valid = all(is_valid(findings, strict) for findings in results)
+    rows = [
+        _row(change, findings, fixed.get(change.id, []), strict)
+        for change, findings in zip(changes, results, strict=True)
+    ]
+    data = rows[0] if single else {"valid": valid, "changes": rows}
 
     def text() -> str:
-        lines = [line for one, findings in zip(changes, found, strict=True) for line in _lines(one, findings)]
-        words = [f"{one.id}: mended {', '.join(mended[one.id])}" for one in changes if mended.get(one.id)]
-        bad = [one.id for one, findings in zip(changes, found, strict=True) if not is_valid(findings, strict)]
-        closing = _one(changes[0], found[0], strict) if only else output.prose(_all(len(changes), bad))
-        return "\n".join([*lines, *words, *closing])
+        lines = [line for change, findings in zip(changes, results, strict=True) for line in _lines(change, findings)]
+        fixes = [f"{change.id}: fixed {', '.join(fixed[change.id])}" for change in changes if fixed.get(change.id)]
+        invalid = [
+            change.id for change, findings in zip(changes, results, strict=True) if not is_valid(findings, strict)
+        ]
+        closing = (
+            _single_verdict(changes[0], results[0], strict)
+            if single
+            else output.prose(_overall_verdict(len(changes), invalid))
+        )
+        return "\n".join([*lines, *fixes, *closing])
 
     return output.show_result("validate", as_json, data, text, 0 if valid else 1)
 
 
-def _one(change: LocatedChange, findings: Sequence[RuleFinding], strict: bool) -> list[str]:
+def _single_verdict(change: LocatedChange, findings: Sequence[RuleFinding], strict: bool) -> list[str]:
     return output.heading(change.id, f"{change.summary.phase}, {_verdict(findings, strict)}")
 
 
-def _all(count: int, bad: Sequence[str]) -> str:
+def _overall_verdict(count: int, invalid: Sequence[str]) -> str:
     if not count:
         return "No open changes."
-    if not bad:
+    if not invalid:
         return f"{pluralize(count, 'change')}, {'all ' if count > 1 else ''}valid"
-    more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
-    return f"{pluralize(count, 'change')}, {len(bad)} not valid: {', '.join(bad[:_NAMED])}{more}"
+    more = f" and {len(invalid) - _NAMED} more" if len(invalid) > _NAMED else ""
+    return f"{pluralize(count, 'change')}, {len(invalid)} invalid: {', '.join(invalid[:_NAMED])}{more}"
 
 
-def _row(one: LocatedChange, findings: Sequence[RuleFinding], mended: list[str], strict: bool) -> dict[str, Any]:
-    number = count_by_severity(findings)
+def _row(change: LocatedChange, findings: Sequence[RuleFinding], fixed: list[str], strict: bool) -> dict[str, Any]:
+    counts = count_by_severity(findings)
     return {
-        "change_id": one.id,
+        "change_id": change.id,
         "valid": is_valid(findings, strict),
-        **{f"{severity}_count": count for severity, count in number.items()},
+        **{f"{severity}_count": count for severity, count in counts.items()},
         "findings": [
             {name: getattr(finding, name) for name in ("file", "line", "rule", "severity", "message", "hint")}
             for finding in findings
         ],
-        "mended": mended,
+        "mended": fixed,
     }
 
 
-def _lines(one: LocatedChange, findings: Sequence[RuleFinding]) -> list[str]:
-    folder = os.path.relpath(one.folder or "")
+def _lines(change: LocatedChange, findings: Sequence[RuleFinding]) -> list[str]:
+    folder = os.path.relpath(change.folder or "")
     lines = []
     for finding in findings:
         severity = output.paint(finding.severity, fg=_COLOURS[finding.severity])
@@ -132,23 +147,23 @@ def _lines(one: LocatedChange, findings: Sequence[RuleFinding]) -> list[str]:
 
 
 def _verdict(findings: Sequence[RuleFinding], strict: bool) -> str:
-    words = output.findings(*count_by_severity(findings).values())
+    counts = output.findings(*count_by_severity(findings).values())
     if is_valid(findings, strict):
-        return "valid" if words == "-" else f"valid, with {words}"
-    return f"not valid, {words}"
+        return "valid" if counts == "-" else f"valid, with {counts}"
+    return f"invalid, {counts}"
 
 
 def _show_diff(
-    changes: Sequence[LocatedChange], mended: dict[str, dict[str, tuple[bytes, bytes]]], as_json: bool
+    changes: Sequence[LocatedChange], fixed: dict[str, dict[str, tuple[bytes, bytes]]], as_json: bool
 ) -> int:
-    import difflib  # late: only here
+    import difflib  # deferred: only needed here
 
     lines: list[str] = []
-    for one in changes:
-        folder = os.path.relpath(one.folder or "")
-        for name, (old, new) in mended[one.id].items():
+    for change in changes:
+        folder = os.path.relpath(change.folder or "")
+        for name, (old, new) in fixed[change.id].items():
             before, after = (data.decode(errors="replace").splitlines() for data in (old, new))
-            lines += difflib.unified_diff(before, after, f"{folder}/{name}", f"{folder}/{name} (mended)", lineterm="")
+            lines += difflib.unified_diff(before, after, f"{folder}/{name}", f"{folder}/{name} (fixed)", lineterm="")
     text = "\n".join(lines)
-    data = {"diff": text, "mended": {key: sorted(value) for key, value in mended.items()}}
-    return output.show_result("validate", as_json, data, lambda: text or "Nothing to mend.")
+    data = {"diff": text, "mended": {key: sorted(value) for key, value in fixed.items()}}
+    return output.show_result("validate", as_json, data, lambda: text or "Nothing to fix.")
