@@ -80,7 +80,7 @@ class Stage:
                 cwd=self.folder,
                 stdin=stdin,
                 bounds=bounds,
-                hear=hear or (lambda *line: self.heard.append(line)),
+                on_line=hear or (lambda *line: self.heard.append(line)),
                 lock=lock,
                 mark=mark,
             )
@@ -182,8 +182,8 @@ class Clock:
 
 def wait_long_for_the_end(patch: "pytest.MonkeyPatch") -> None:
     """On a busy machine the end of many processes takes longer than agentd waits for it."""
-    patch.setattr(process, "_PATIENCE", PATIENCE)
-    patch.setattr(process, "_KILLING", PATIENCE)
+    patch.setattr(process, "_CLEANUP_SECS", PATIENCE)
+    patch.setattr(process, "_KILL_SECS", PATIENCE)
 
 
 def write_patient_reaper(folder: Path, grace: float) -> str:

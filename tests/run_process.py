@@ -40,7 +40,7 @@ def run(options: dict[str, Any], lock: int | None) -> None:
             cwd=Path.cwd(),
             stdin=b"",
             bounds=ROOMY,
-            hear=hear,
+            on_line=hear,
             lock=lock,
             mark=Path(options["mark"]) if "mark" in options else None,
         )

@@ -548,7 +548,7 @@ class Scenario:
 
 def move(change: Change, event: TransitionEvent, by: str = "agentd", why: str = "test") -> None:
     """Move a change along the table without doing the work."""
-    change.update(lambda old: old.moved(event, by=by, why=why, at=clock.now(), hashes=change.hashes()))
+    change.update(lambda old: old.with_transition(event, by=by, why=why, at=clock.now(), hashes=change.hashes()))
 
 
 def approve_code(change: Change) -> None:
@@ -557,7 +557,9 @@ def approve_code(change: Change) -> None:
     hashes = {"tree": git.snapshot(change.tree), "base": str(change.read().base.tree), **specs}
     at = clock.now()
     change.update(
-        lambda old: old.moved(TransitionEvent.REVIEW_APPROVED, by="agent:codex", why="test", at=at, hashes=hashes)
+        lambda old: old.with_transition(
+            TransitionEvent.REVIEW_APPROVED, by="agent:codex", why="test", at=at, hashes=hashes
+        )
     )
 
 

@@ -65,7 +65,7 @@ def test_archive_merges_specs_and_moves_the_change_folder(notes: Scenario) -> No
 def test_archive_output_shows_merged_specs_and_next_commands(notes: Scenario) -> None:
     notes.notes_complete("short-titles", {"notes": SHORTER})
     end = notes.agentd("archive", "short-titles")
-    assert end.code == 0 and "short-titles is archived in agentd/archive/" in end.out
+    assert end.code == 0 and "Archived short-titles to agentd/archive/" in end.out
     assert "  notes  version 2: R2 changed" in end.out and "git add --all" in end.out
     assert "Undo    agentd archive short-titles --undo" in end.out
 

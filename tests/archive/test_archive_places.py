@@ -245,7 +245,7 @@ def test_project_in_a_subfolder_is_archived(make: Make) -> None:
 def test_archive_path_is_shown_relative_to_the_current_folder(notes: Scenario) -> None:
     own = notes.complete_short_titles(notes.in_worktree(SHORT_TITLES_ID))
     told = notes.agentd("archive", SHORT_TITLES_ID)
-    path = Path(told.out.partition(" is archived in ")[2].partition("\n")[0])
+    path = Path(told.out.partition(" to ")[2].partition("\n")[0])
     assert (notes.root / path).is_dir() and path.parts[:3] == ("..", own.parent.name, SHORT_TITLES_ID), told.out
     back = notes.agentd("archive", SHORT_TITLES_ID, "--undo")
     assert f"in ../{own.parent.name}/{SHORT_TITLES_ID}/agentd/changes/{SHORT_TITLES_ID}." in back.out

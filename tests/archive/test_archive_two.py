@@ -321,7 +321,7 @@ def test_terminal_output_is_complete_at_any_width(notes: Scenario, width: int) -
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.screen)
     assert shown.code == 0 and shown.screen != plain, "with colour"
     (folder,) = (notes.root / "agentd/archive").iterdir()
-    first = f"{SHORT_TITLES_ID} is archived in agentd/archive/{folder.name}"
+    first = f"Archived {SHORT_TITLES_ID} to agentd/archive/{folder.name}"
     assert plain.strip().split("\n") == [
         *([first] if width == 80 else first.rsplit(" ", 1)),
         "",
@@ -359,6 +359,5 @@ def test_archive_path_is_relative_to_the_current_folder(notes: Scenario) -> None
     below = Path(notes.root, "src")
     below.mkdir()
     assert (
-        f"{SHORT_TITLES_ID} is archived in ../agentd/archive/"
-        in notes.agentd("archive", SHORT_TITLES_ID, cwd=below).out
+        f"Archived {SHORT_TITLES_ID} to ../agentd/archive/" in notes.agentd("archive", SHORT_TITLES_ID, cwd=below).out
     )

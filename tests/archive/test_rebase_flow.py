@@ -43,7 +43,7 @@ def test_rebase_without_overlap_keeps_the_approval(notes: Scenario) -> None:
     assert (change.folder / "base/notes.md").read_text() == (notes.root / "agentd/specs/notes.md").read_text()
     assert not is_plan_edited(change), "the approval is on the same words"
     again = notes.agentd("rebase", "short")
-    assert again.code == 0 and "short stands on the specs of today." in again.out
+    assert again.code == 0 and "short is up to date with the current specs." in again.out
 
 
 def test_rebase_over_an_overlapping_requirement_makes_the_approval_stale(notes: Scenario) -> None:
@@ -111,8 +111,8 @@ def test_rebase_output_lists_conflicts_and_next_command(notes: Scenario) -> None
     notes.notes_proposed("short", {"notes": SHORT})
     archive_another(notes, LONG)
     shown = notes.agentd("rebase", "short")
-    assert shown.code == 1 and "notes:R2: changed on both sides" in shown.out and "  notes  1 to solve" in shown.out
-    assert shown.out.rstrip().endswith("Solve them first.\nNext    agentd plan short")
+    assert shown.code == 1 and "notes:R2: changed on both sides" in shown.out and "  notes  1 to resolve" in shown.out
+    assert shown.out.rstrip().endswith("Resolve them first.\nNext    agentd plan short")
 
 
 @pytest.mark.parametrize("when", ["drafting", "archived"])

@@ -163,8 +163,8 @@ def test_rate_limit_of_hours_is_reported_instead_of_waited_for(project: Scenario
         ({"fault": "model-unknown"}, "model-unknown", "[[agents.play.models]]"),
         ({"fault": "crash"}, "crashed", "agentd log"),
         ({"fault": "die"}, "crashed", "agentd log"),
-        ({"fault": "garbage"}, "garbage", "dialect"),
-        ({"fault": "silent-end"}, "garbage", "dialect"),
+        ({"fault": "garbage"}, "garbage", "output format"),
+        ({"fault": "silent-end"}, "garbage", "output format"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

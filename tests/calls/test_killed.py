@@ -154,7 +154,7 @@ def test_stop_command_ends_the_run_of_a_change(project: Scenario) -> None:
         wait_until((project.root / "begun").exists, "the agent has begun")
         ran = project.agentd("stop", "add-oauth")
         first.communicate(timeout=PATIENCE)
-    assert (ran.code, ran.out) == (0, "The run of add-oauth is stopped.\nNext    agentd plan add-oauth\n")
+    assert (ran.code, ran.out) == (0, "Stopped the run of add-oauth.\nNext    agentd plan add-oauth\n")
     assert first.returncode == 130
     assert change.active_run() is None
     assert project.agentd("stop", "add-oauth", "--json").json["stopped"] is False
@@ -181,6 +181,6 @@ def test_stop_signals_nothing_when_the_lock_names_no_process(project: Scenario, 
         ran = project.agentd("stop", "add-oauth")
     assert ran.code == 5
     assert ran.err == (
-        "Error: add-oauth is being worked on, but its lock does not say by whom\n"
-        "  → end it where it was started, with Ctrl-C\n"
+        "Error: add-oauth has an active run, but its lock does not name the process\n"
+        "  → press Ctrl-C in the terminal where it was started\n"
     )

@@ -152,8 +152,7 @@ def test_login_source_is_reported(tmp_path: Path) -> None:
     codex = KNOWN_CLIS["codex"]
     assert detect_login(codex, {"CODEX_API_KEY": "secret"}, tmp_path).by == "CODEX_API_KEY"
     assert (
-        detect_login(codex, {}, tmp_path, ("-c", 'model_provider="mine"')).by
-        == "model_provider in its args may name one"
+        detect_login(codex, {}, tmp_path, ("-c", 'model_provider="mine"')).by == "model_provider in its args may be one"
     )
     touch(tmp_path / ".codex/auth.json")
     assert detect_login(codex, {}, tmp_path).by == str(tmp_path / ".codex/auth.json")
@@ -208,7 +207,7 @@ def test_roles_without_agents_are_the_configured_defaults(tmp_path: Path) -> Non
         (
             agents(),
             [
-                "No agent was found; install at least one, better two of different vendors: "
+                "No agents found. Install at least one, preferably two from different vendors: "
                 "`npm install -g @google/gemini-cli`, `npm install -g @openai/codex`, "
                 "`npm install -g @anthropic-ai/claude-code`. Then run agentd init again."
             ],
@@ -216,20 +215,20 @@ def test_roles_without_agents_are_the_configured_defaults(tmp_path: Path) -> Non
         (
             agents(claude="yes"),
             [
-                "Judge and maker are both of Anthropic, so the judge only has a fresh session; "
-                "for a second vendor's opinion: `npm install -g @openai/codex`."
+                "Judge and maker are both from Anthropic; only the session differs. "
+                "To get a second vendor's opinion: `npm install -g @openai/codex`."
             ],
         ),
         (
             agents(claude="yes", codex="no"),
             [
-                "Judge and maker are both of Anthropic, so the judge only has a fresh session.",
-                "codex is installed but not logged in: type `codex login`.",
+                "Judge and maker are both from Anthropic; only the session differs.",
+                "codex is installed but not logged in. Run `codex login`.",
             ],
         ),
         (
             agents(codex="yes", claude="unknown"),
-            ["Whether claude is logged in cannot be seen from here; if not: type `claude`."],
+            ["Could not determine whether claude is logged in. If it is not, run `claude`."],
         ),
     ],
 )
@@ -242,4 +241,4 @@ def test_notes_explain_missing_agents_and_shared_vendors(
 def test_notes_also_apply_to_roles_chosen_by_the_user() -> None:
     found = agents(gemini="yes", codex="yes", claude="yes")
     mine = {Role.PLANNER: "mine", Role.CHALLENGER: "codex", Role.IMPLEMENTER: "codex", Role.REVIEWER: "codex"}
-    assert role_notes(found, mine) == ("Judge and maker are both of OpenAI, so the judge only has a fresh session.",)
+    assert role_notes(found, mine) == ("Judge and maker are both from OpenAI; only the session differs.",)

@@ -56,7 +56,7 @@ def test_plan_status_and_cost_screenshots_are_rendered(tmp_path: Path) -> None:
     plan = steadied(shown(place, "plan", DEMO_CHANGE_ID, "--rounds", "0"))
     assert plan.code == 1
     steps = ("✓ Proposal", "✓ Spec 3/3: settling", "! Challenge")
-    assert "not begun" not in plan.text, "it ended as it was asked to"
+    assert "not started" not in plan.text, "it ended as it was asked to"
     drawn(plan, "plan", tmp_path, *steps, "NEEDS_REVISION - Found 1 HIGH", "C1  high", "lose a cent", f"· {clock(22)}")
     status = steadied(shown(place, "status", DEMO_CHANGE_ID))
     drawn(status, "status", tmp_path, "NEEDS_REVISION", "C2  medium", "just now", f"agentd plan {DEMO_CHANGE_ID}")
@@ -72,9 +72,9 @@ def shown(place: DemoWorkspace, *arguments: str) -> Picture:
 def test_demo_screenshot_is_rendered(tmp_path: Path) -> None:
     picture = steadied(taken(tmp_path, scrubbed(tmp_path / "home"), "demo"))
     assert picture.code == 0, picture.text
-    picture.begin("What was found on the way")
+    picture.begin("What the reviews found")
     found = ("by the challenger: Parts that are rounded one by one lose a cent", "divide by zero")
-    drawn(picture, "demo", tmp_path, *found, "nothing was paid", "git log", "Now in a project of your own")
+    drawn(picture, "demo", tmp_path, *found, "nothing was charged", "git log", "Now try it in your own project")
 
 
 # ---- what makes them fit to be shown

@@ -78,7 +78,7 @@ def test_detach_and_wait_print_readable_text(project: Scenario) -> None:
     begun = project.run("plan", "--detach")
     assert "in the background" in begun.out and "Next    agentd wait add-oauth" in begun.out
     late = project.agentd("wait", "add-oauth", "--timeout", "0")
-    assert late.code == 1 and "still being worked on" in late.out and "agentd wait add-oauth" in late.out
+    assert late.code == 1 and "is still running" in late.out and "agentd wait add-oauth" in late.out
     wait_until(lambda: project.started_steps() == ["proposal-gen"], "the first step has started")
     project.agentd("stop", "add-oauth")
     told = project.agentd("wait", "add-oauth")
@@ -89,11 +89,11 @@ def test_interrupting_wait_says_that_the_run_continues(project: Scenario) -> Non
     project.with_agents(slow())
     assert project.run("plan", "--detach").code == 0
     person = start_on_terminal([AGENTD, "wait", "add-oauth"], {**project.env, "PWD": str(project.root)})
-    person.sees("Waiting for the run of add-oauth; Ctrl-C ends the waiting, not the run.")
+    person.sees("Waiting for the run of add-oauth; Ctrl-C stops waiting, not the run.")
     person.press("\x03")
     assert person.waits() == 130
-    assert "no longer waiting; the run of add-oauth goes on" in person.display.text
-    assert "→ agentd wait add-oauth waits again, agentd stop add-oauth ends it" in person.display.text
+    assert "stopped waiting; add-oauth is still running" in person.display.text
+    assert "→ agentd wait add-oauth to wait again, agentd stop add-oauth to stop it" in person.display.text
     assert project.change.active_run()
 
 

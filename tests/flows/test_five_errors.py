@@ -36,7 +36,7 @@ def test_unavailable_mcp_tools_are_reported_and_the_plan_can_continue(project: S
     grant_trust(find_project(), trust_items(find_project(), load_config(find_project().config_file)), project.env)
     failed = error(project.run("plan", "--json"))
     assert failed["code"] == "tools-missing" and "agentd is failed" in failed["message"]
-    assert failed["hint"] == "agentd doctor says why; then run the command again"
+    assert failed["hint"] == "run agentd doctor to see why, then run the command again"
     assert project.change.read().phase == "drafting"
     project.write("agentd/config.toml", text.replace('planner = "claude"', 'planner = "play"'))
     assert project.run("plan").code == 0, "the same command goes on"

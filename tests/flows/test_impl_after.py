@@ -54,7 +54,9 @@ def test_code_edited_after_completion_is_reported(project: Scenario) -> None:
     project.write("notes.txt", "somebody's own")
     project.write("greeting.py", GOOD_CODE + "# more\n")
     status = project.agentd("status", "greet")
-    assert "greeting.py since the review; agentd impl greet --review judges it again" in " ".join(status.out.split())
+    assert "greeting.py since the review; run agentd impl greet --review to review again" in " ".join(
+        status.out.split()
+    )
     assert project.agentd("status", "greet", "--json").json["edited"] == ["greeting.py"]
 
 

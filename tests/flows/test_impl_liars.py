@@ -52,7 +52,7 @@ def test_check_that_runs_no_tests_anymore_blocks(project: Scenario) -> None:
     empty = [write("greeting.py", GOOD_CODE), write("tests/test_greeting.py", "# all tests pass\n")]
     project.greeting_approved({"implement-greeting": [*empty, {"delete": THE_TEST}, *SAYS]})
     assert project.run("impl", "--rounds", "0").code == 1
-    assert ("check:tests", "high", "Required check ran no test: tests") in project.review_findings()
+    assert ("check:tests", "high", "Required check ran no tests: tests") in project.review_findings()
     assert project.review_record()["checks"][0]["counts"] == {"passed": 0, "failed": 0, "skipped": 0}
 
 

@@ -15,7 +15,7 @@ def test_check_that_reports_no_tests_anymore_blocks(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": files})
     ended = project.run("impl", "--rounds", "0", "--json")
     assert (ended.code, ended.json["phase"]) == (1, "implementing")
-    assert "Required check ran no test: tests" in [one["title"] for one in ended.json["findings"]["list"]]
+    assert "Required check ran no tests: tests" in [one["title"] for one in ended.json["findings"]["list"]]
 
 
 def test_file_shadowing_the_test_runner_is_removed(project: Scenario) -> None:

@@ -115,7 +115,7 @@ def test_custom_answer_must_not_be_empty(project: Scenario) -> None:
     answer(person, TOKEN, UP * 2 + ENTER)  # from the recommended one around to the last
     person.sees("Your answer:")
     person.press("  " + ENTER)
-    person.sees("A few words are needed")
+    person.sees("Please type an answer")
     person.sees(lambda display: display.text.count("Your answer:") == 2)
     person.press("Ask the users" + ENTER)
     assert person.waits() == 0

@@ -260,7 +260,7 @@ def test_accept_asks_until_a_reason_is_given(project: Scenario) -> None:
     person.press(ACCEPT)
     person.sees("Why?")
     person.press(ENTER)
-    person.sees("A few words are needed")
+    person.sees("Please type an answer")
     person.sees(lambda display: display.text.count("Why?") == 2)
     person.press(WHY + ENTER)
     assert person.waits() == 0

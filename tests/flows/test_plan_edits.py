@@ -94,7 +94,7 @@ def test_invalid_edit_is_reported_with_its_line_and_left_unchanged(project: Scen
     line = text.splitlines().index("- **State**: gone") + 1
     take_up(project)
     known = "open, fixed, disputed, withdrawn, accepted"
-    assert project.warnings() == [("review-edit", f"CHALLENGE.md:{line}: the state 'gone' is none of {known}")]
+    assert project.warnings() == [("review-edit", f"CHALLENGE.md:{line}: unknown state 'gone'; use one of {known}")]
     assert project.challenge_page.read_text() == text and project.finding_states()["C2"] == "open"
     replace_text(project.challenge_page, "State**: gone", "State**: withdrawn")
     take_up(project)

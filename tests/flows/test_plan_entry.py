@@ -36,7 +36,7 @@ def forward(box: Scenario, phase: Phase) -> None:
 
     def moved(old: ChangeState) -> ChangeState:
         for event in FORWARD[phase]:
-            old = old.moved(event, by="agentd", why="test", at=clock.now())
+            old = old.with_transition(event, by="agentd", why="test", at=clock.now())
         return old
 
     change.update(moved)
@@ -193,7 +193,7 @@ def test_dry_run_shows_the_steps_of_a_new_change(project: Scenario) -> None:
     assert not (project.root / "agentd/changes").exists()
     shown = project.agentd("plan", "add-oauth", SIGN_IN, "--dry-run")
     assert "6 steps would run" in shown.out and "Questions" in shown.out and "gpt-5.2-codex" in shown.out
-    assert "Specs come between the proposal and the tasks; the proposal says which." in shown.out
+    assert "Spec steps come between the proposal and the tasks; the proposal determines which." in shown.out
     assert "Nothing was run and nothing was spent." in shown.out
     assert project.agentd("plan", "add-oauth", "--dry-run").code == 2
 
@@ -207,4 +207,4 @@ def test_dry_run_of_an_interrupted_plan_shows_the_remaining_steps(project: Scena
     specs = [f"spec-{what}-{one}" for one in ("user-model", "auth-flow", "api-endpoints") for what in ("gen", "review")]
     assert left == [*specs, "tasks-gen", "tasks-review", "challenge"]
     shown = project.agentd("plan", "add-oauth", "--dry-run")
-    assert "Spec 1/3: user-model" in shown.out and "9 steps would run, for a price that is not known." in shown.out
+    assert "Spec 1/3: user-model" in shown.out and "9 steps would run, at an unknown price." in shown.out

@@ -35,7 +35,7 @@ def test_change_on_a_branch_not_checked_out_names_git_switch(project: Scenario, 
     assert (project.root / FOLDER / "STATE.yaml").exists() is not is_committed
     for command in ("status", "validate", "cost", "plan", "challenge", "drop"):
         assert lost(project, command, "add-oauth", cwd=project.root / "src") == f"git switch {BRANCH}", command
-    assert words(project) == f"add-oauth is on the branch {BRANCH}, which is not checked out"
+    assert words(project) == f"add-oauth is on branch {BRANCH}, which is not checked out"
     assert f"git switch {BRANCH}\n" in project.agentd("view", "add-oauth").err
     listed = project.agentd("list", "--json").json["changes"]
     assert [(one["change_id"], one["next"]) for one in listed] == [("add-oauth", f"git switch {BRANCH}")]
@@ -89,7 +89,9 @@ def test_missing_worktree_is_restored_from_its_commits(project: Scenario, how: s
     (project.worktree() / FOLDER / "proposal.md").write_text("not committed")
     gone(project, how)
     what = f"git worktree add -f ../notes-service-agentd/add-oauth {BRANCH}"
-    assert words(project) == f"the work tree of add-oauth is gone (../notes-service-agentd/add-oauth, branch {BRANCH})"
+    assert (
+        words(project) == f"the worktree of add-oauth is missing (../notes-service-agentd/add-oauth, branch {BRANCH})"
+    )
     assert [one["next"] for one in project.agentd("list", "--json").json["changes"]] == [what]
     assert lost(project, "plan", "add-oauth") == what
     project.paste(lost(project, cwd=project.root / "src"), project.root / "src")
@@ -102,7 +104,7 @@ def test_missing_worktree_without_commits_is_reported_and_can_be_restarted(proje
     prepare_project(project)
     assert begin(project, "worktree").code == 0
     gone(project, how)
-    assert words(project).endswith(f"branch {BRANCH}), and nothing of it was committed")
+    assert words(project).endswith(f"branch {BRANCH}), and nothing in it was committed")
     project.paste(lost(project))
     assert project.agentd("list", "--json").json["changes"] == []
     assert begin(project, "worktree").code == 0
@@ -145,7 +147,7 @@ def test_dropped_worktree_is_removed_by_the_printed_commands(project: Scenario, 
         project.commit("documents", cwd=project.worktree())
     cwd = project.root / where
     dropped = project.agentd("drop", "add-oauth", "--yes", cwd=cwd)
-    assert dropped.code == 0 and "with all that is not merged:" in dropped.out
+    assert dropped.code == 0 and "including unmerged work:" in dropped.out
     assert len(list((project.worktree() / "agentd/archive").iterdir())) == 1  # until that is typed, all is there
     printed = [line.strip() for line in dropped.out.splitlines() if line.startswith("  ")]
     project.paste("\n".join(printed), cwd)

@@ -94,7 +94,7 @@ def test_demo_runs_and_its_change_can_be_exported_as_one_page(
     own = newcomer(by_pip(tmp_path_factory), tmp_path)
     shown = own.agentd("demo", "--into", "shown")
     assert shown.code == 0, shown.out + shown.err
-    for words in ("NEEDS_REVISION - Found", "APPROVED - Complete, ready to archive!", "What was made"):
+    for words in ("NEEDS_REVISION - Found", "APPROVED - Complete, ready to archive!", "What was created"):
         assert words in shown.out
     tally = own.root / "shown" / "tally"
     done = own.agentd("view", "split-by-weight", "--export", "page.html", cwd=tally)

@@ -188,8 +188,8 @@ def test_ignored_commands_are_written_but_not_committed_and_reported(bare: Scena
     bare.commit("ignored")
     ran = bare.agentd("init", "--commit")
     assert ran.code == 0 and there(bare) - {".gitignore"} == CLAUDE
-    assert "A .gitignore hides .claude/commands/agentd, so the commands there stay on this machine." in ran.out
-    assert "A .gitignore hides agentd/" not in ran.out
+    assert "A .gitignore excludes .claude/commands/agentd, so the commands there stay on this machine." in ran.out
+    assert "A .gitignore excludes agentd/" not in ran.out
     assert not bare.git("ls-files", ".claude") and bare.git("ls-files", "agentd")
 
 
@@ -206,7 +206,7 @@ def test_nothing_is_written_through_a_symlink(bare: Scenario, tmp_path: Path, li
     ran = bare.agentd("init", "--commit", "--json")
     assert ran.code == 0
     words = ran.json["skills"][PLAN]
-    assert words == f"not written: {link} is a symbolic link, and agentd does not write through one"
+    assert words == f"not written: {link} is a symbolic link, and agentd does not write through links"
     assert path.is_symlink()
     assert outside.read_text() == "theirs\n" if link == PLAN else not any(outside.iterdir())
     assert (bare.root / "agentd/config.toml").exists()

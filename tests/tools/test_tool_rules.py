@@ -226,7 +226,7 @@ def test_finished_run_cannot_write(project: Scenario) -> None:
         hands = Hands(on)
         hands.call("edit_file")
     told = hands.refused("create_tasks")
-    assert told.startswith("busy: the run that may write to add-oauth is over")
+    assert told.startswith("busy: the run that could write to add-oauth has ended")
 
 
 # ---- answers
@@ -485,7 +485,7 @@ def test_edited_clarifications_must_be_read_before_they_are_replaced(unbound: Ha
 
 def test_clarifications_are_refused_after_a_proposal(unbound: Hands, project: Scenario) -> None:
     assert unbound.refused("create_clarifications").startswith("too-late: add-oauth has a proposal already")
-    unbound.on.change.update(lambda old: old.moved(TransitionEvent.DROPPED, by="person:dev", why="", at="t"))
+    unbound.on.change.update(lambda old: old.with_transition(TransitionEvent.DROPPED, by="person:dev", why="", at="t"))
     assert unbound.refused("create_clarifications").startswith("id-taken: add-oauth is finished; use add-oauth-1")
     project.write("agentd/archive/20260119-older/STATE.yaml", (EXAMPLE / "STATE.yaml").read_text())
     assert unbound.refused("create_clarifications", change_id="older").startswith(

@@ -111,7 +111,7 @@ def archive_change(change: Change, pattern: re.Pattern[str]) -> ArchivePlan:
             root = Path(change.tree, project.prefix)
             run_transaction(record, root, ending.title, archive_operations(ending), facts)
     ChangeLocator(project).forget(change.tree, change.id)
-    moved = ending.state.moved(
+    moved = ending.state.with_transition(
         TransitionEvent.ARCHIVED, by="agentd", why=_why(ending), at=facts["at"], hashes={}
     ).history[-1]
     told = events.Transition(from_=moved.origin, to=moved.to, event=moved.event, by=moved.by, why=moved.why)
@@ -125,7 +125,7 @@ def archive_operations(ending: ArchivePlan) -> list[Operation]:
     found: list[Operation] = [
         WriteFile(PurePath(path), after.encode(), seen=seen.get(path)) for path, (_, after) in ending.texts().items()
     ]
-    state = ending.state.moved(
+    state = ending.state.with_transition(
         TransitionEvent.ARCHIVED, by="agentd", why=_why(ending), at=clock.now(), hashes=change.hashes()
     )
     found.append(WriteFile(folder / STATE_FILE, encode_state(replace(state, run=None, updated_at=clock.now()))))
@@ -232,7 +232,7 @@ def _why(ending: ArchivePlan) -> str:
 
 
 def _not_here(project: Project, change_id: str) -> Refusal:
-    ended = ChangeLocator(project).ended(change_id)
+    ended = ChangeLocator(project).find_archived(change_id)
     if ended is None or ended.summary.phase is not Phase.ARCHIVED:
         return ChangeNotFound(f"{change_id} is not archived", "agentd list --all")
     folder = shlex.quote(os.path.relpath(ended.folder or "", ended.tree))

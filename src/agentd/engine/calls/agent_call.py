@@ -175,7 +175,7 @@ class _AgentCall:
                     cwd=command.cwd,
                     stdin=command.stdin.encode("utf-8", "replace"),
                     bounds=bounds,
-                    hear=self._hear,
+                    on_line=self._hear,
                     lock=run.held.handle,
                     mark=run.folder / MARK,
                 )

@@ -106,7 +106,7 @@ def _listed(
         cwd=command.cwd,
         stdin=command.stdin.encode(),
         bounds=ProcessLimits(wall_secs=seconds, idle_secs=seconds, output_bytes=_MOST),
-        hear=lambda stream, line, left_out: heard[stream].append(line),
+        on_line=lambda stream, line, left_out: heard[stream].append(line),
         lock=run.held.handle,
     )
     out, err = (b"\n".join(heard[stream]).decode("utf-8", "replace") for stream in ("out", "err"))

@@ -41,7 +41,7 @@ class SpecText:
     spec: Spec
 
     def shown(self, scenario: Scenario) -> "ScenarioText":
-        words = self.document.words(Span(scenario.span.start + 1, scenario.span.end))
+        words = self.document.trimmed_text(Span(scenario.span.start + 1, scenario.span.end))
         return ScenarioText(scenario.name, words, self.path)
 
 

@@ -44,7 +44,7 @@ def specs_edited_since_review(change: Change) -> list[str]:
     if not state.history:
         return []
     judged, now = spec_hashes(state.history[-1].hashes), spec_hashes(change.hashes())
-    return state.differing(judged, now, len(state.history))
+    return state.changed_documents(judged, now, len(state.history))
 
 
 def spec_hashes(hashes: Mapping[str, str]) -> dict[str, str]:

@@ -130,4 +130,4 @@ def _place(change: Change, one: Comment) -> AnchorMatch | None:
 def _doubt(one: Comment, place: AnchorMatch | None) -> str | None:
     if place is None:
         return f"the text that it is about is gone from {one.document}"
-    return "the text that it is about has changed since" if place.sure is MatchKind.CHANGED else None
+    return "the text that it is about has changed since" if place.kind is MatchKind.CHANGED else None

@@ -95,7 +95,7 @@ def _moved(record: ReviewRecord, row: StepRecord, words: str, old: ChangeState) 
     new = replace(old.with_step(row), round=record.round, findings=left)
     event = event_for_verdict(JUDGE_SPECS[record.kind].verdicts(record.verdict))
     by = check_run.judged_specs(old, record.round) if record.kind == REVIEWER_SPEC.kind else {}
-    return new.moved(event, by=record.by, why=words, at=record.at, hashes={**record.judged, **by})
+    return new.with_transition(event, by=record.by, why=words, at=record.at, hashes={**record.judged, **by})
 
 
 def _append_block(desk: StepContext, record: ReviewRecord) -> None:

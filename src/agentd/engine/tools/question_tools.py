@@ -146,16 +146,16 @@ def _unborn(binding: ToolScope, change_id: str) -> Change:
     try:
         found = places.find(change_id)
     except NotCheckedOut as error:
-        raise ToolRefusal("id-taken", error.message, f"use {unique_id(change_id, places.taken())}") from None
+        raise ToolRefusal("id-taken", error.message, f"use {unique_id(change_id, places.taken_ids())}") from None
     except ChangeNotFound:
         folder = binding.project.changes_in(binding.project.tree) / change_id
         foreign = folder.is_dir() and {path.name for path in folder.iterdir()} - {CLARIFICATIONS_FILE}
-        if foreign or places.ended(change_id):
+        if foreign or places.find_archived(change_id):
             what = f"{change_id} is taken"
-            raise ToolRefusal("id-taken", what, f"use {unique_id(change_id, places.taken())}") from None
+            raise ToolRefusal("id-taken", what, f"use {unique_id(change_id, places.taken_ids())}") from None
         return Change(binding.project, change_id, binding.project.tree, folder)
     if found.summary.phase in (Phase.COMPLETE, Phase.ARCHIVED, Phase.DROPPED):
-        raise ToolRefusal("id-taken", f"{change_id} is finished", f"use {unique_id(change_id, places.taken())}")
+        raise ToolRefusal("id-taken", f"{change_id} is finished", f"use {unique_id(change_id, places.taken_ids())}")
     if found.summary.phase is not Phase.DRAFTING:
         raise _too_late(change_id)
     return Change(binding.project, change_id, found.tree or "", Path(found.folder or ""))

@@ -71,7 +71,7 @@ def _with_front(content: str, old: str | None, name: str, spec_id: str, main: Sp
         if old is not None:
             before = parse_document(old, name)
             if before.frontmatter:
-                return before.cut(before.frontmatter) + before.newline + content
+                return before.text_at(before.frontmatter) + before.newline + content
     except InvalidDocument as error:
         raise ToolRefusal("invalid-document", error.message, "repair it and send the whole text again") from None
     version = {"base_version": main.version or 1} if main else {"version": 1}

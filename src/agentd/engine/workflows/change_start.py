@@ -263,8 +263,8 @@ def open_change_to_plan(
     if found.standing is ChangeStanding.NEW:
         taken = (f"{wanted} is taken, so this is {found.id}",) if found.id != wanted else ()
         return OpenedChange(wanted, found.id, None, taken)
-    assert found.found
-    change = Change(project, found.id, found.found.tree or "", Path(found.found.folder or ""))
+    assert found.located
+    change = Change(project, found.id, found.located.tree or "", Path(found.located.folder or ""))
     return OpenedChange(wanted, found.id, change, tuple(_ignored(change, description, wish)))
 
 

@@ -23,7 +23,7 @@ def check_dependencies(project: Project, change_id: str, wanted: Sequence[str]) 
     places = ChangeLocator(project)
     known = {one.id: one for one in places.open()}
     for other in wanted:
-        if check_change_id(other) not in known and places.ended(other) is None:
+        if check_change_id(other) not in known and places.find_archived(other) is None:
             raise ChangeNotFound(f"there is no change '{other}' to depend on", "agentd list --all")
         if way := _way(known, other, change_id):
             words = f"{change_id} would wait for itself: {' → '.join((change_id, *way))}"
@@ -44,7 +44,7 @@ def pending_dependencies(change: Change) -> dict[str, Phase | None]:
     found: dict[str, Phase | None] = {}
     for other in wanted:
         if not _is_archived_here(change, other):
-            one = known.get(other) or places.ended(other)
+            one = known.get(other) or places.find_archived(other)
             found[other] = one.summary.phase if one else None
     return found
 

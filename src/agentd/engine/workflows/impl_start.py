@@ -90,7 +90,9 @@ def _warn_of_failures(desk: StepContext, proof: check_run.CheckRun) -> None:
 def _started(old: ChangeState, base: str, hashes: dict[str, str]) -> ChangeState:
     new = replace(old, base=replace(old.base, tree=base), round=0)
     why = f"the code as it was is {base[:12]}"
-    return new.moved(TransitionEvent.IMPLEMENTATION_STARTED, by="agentd", why=why, at=clock.now(), hashes=hashes)
+    return new.with_transition(
+        TransitionEvent.IMPLEMENTATION_STARTED, by="agentd", why=why, at=clock.now(), hashes=hashes
+    )
 
 
 def _warn_of_edits(desk: StepContext, state: ChangeState) -> None:
@@ -98,7 +100,7 @@ def _warn_of_edits(desk: StepContext, state: ChangeState) -> None:
     starts = [n for n, one in enumerate(state.history, 1) if one.event is TransitionEvent.IMPLEMENTATION_STARTED]
     begun = state.history[starts[-1] - 1].hashes if starts else {}
     edited = (
-        [name for name in state.differing(begun, desk.change.hashes(), starts[-1]) if name != "tasks.md"]
+        [name for name in state.changed_documents(begun, desk.change.hashes(), starts[-1]) if name != "tasks.md"]
         if begun
         else []
     )

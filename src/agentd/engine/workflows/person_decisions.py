@@ -127,7 +127,7 @@ def _move(desk: StepContext, event: TransitionEvent, reason: str, by: str, seen:
 def _plan_moved(
     event: TransitionEvent, reason: str, by: str, hashes: Mapping[str, str], old: ChangeState
 ) -> ChangeState:
-    return old.moved(event, by=by, why=reason, at=clock.now(), hashes=hashes)
+    return old.with_transition(event, by=by, why=reason, at=clock.now(), hashes=hashes)
 
 
 def accept_code(desk: StepContext, reason: str, by: str, read: str) -> None:
@@ -220,7 +220,7 @@ def _check_code(desk: StepContext, wanted: Phase, what: str) -> None:
 def _code_moved(
     event: TransitionEvent, reason: str, by: str, hashes: Mapping[str, str], old: ChangeState
 ) -> ChangeState:
-    return old.moved(event, by=by, why=reason, at=clock.now(), hashes=hashes)
+    return old.with_transition(event, by=by, why=reason, at=clock.now(), hashes=hashes)
 
 
 _PATIENCE = 60.0  # seconds, for a busy machine; a run that waits for a decision looks several times in one

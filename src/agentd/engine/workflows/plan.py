@@ -60,7 +60,9 @@ def _generated(old: ChangeState, change: Change) -> ChangeState:
     specs = {0: "", 1: ", 1 spec"}.get(len(found.specs), f", {len(found.specs)} specs")
     tasks = "1 task" if found.tasks == 1 else f"{found.tasks} tasks"
     why = f"proposal{specs} and {tasks} generated and valid"
-    return old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why=why, at=clock.now(), hashes=change.hashes())
+    return old.with_transition(
+        TransitionEvent.PLAN_GENERATED, by="agentd", why=why, at=clock.now(), hashes=change.hashes()
+    )
 
 
 def _offer_light(desk: StepContext, wishes: RunOptions) -> None:

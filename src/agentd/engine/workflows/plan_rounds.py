@@ -80,7 +80,7 @@ def warn_overlaps(desk: StepContext) -> None:
     touches = read_touched(str(change.folder), desk.config.validation.requirement_pattern)
     if not touches:
         return
-    for rival in build_overlap_index(ChangeLocator(change.project).open()).rivals(change.id, touches):
+    for rival in build_overlap_index(ChangeLocator(change.project).open()).find_overlapping(change.id, touches):
         names = [name for name in rival.requirements if f"{rival.id} {name}" not in warned]
         warned.update(f"{rival.id} {name}" for name in names)
         if names:

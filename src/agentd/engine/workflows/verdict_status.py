@@ -25,7 +25,7 @@ def is_plan_judged(change: Change) -> bool:
         return False
     state = change.read()
     moves = [number for number, one in enumerate(state.history, 1) if one.event.startswith(f"{CHALLENGER_SPEC.kind}-")]
-    return not state.differing(found[-1].judged, change.hashes(), moves[-1] if moves else 0)
+    return not state.changed_documents(found[-1].judged, change.hashes(), moves[-1] if moves else 0)
 
 
 def already_judged_notice(change: Change, bench: JudgeSpec, again: str) -> NoticeIssued:
@@ -41,7 +41,7 @@ def is_plan_as_decided(change: Change) -> bool:
     """The plan is what it was when a judge or a person brought the change to its phase."""
     state = change.read()
     history = state.history
-    return bool(history) and not state.differing(history[-1].hashes, change.hashes(), len(history))
+    return bool(history) and not state.changed_documents(history[-1].hashes, change.hashes(), len(history))
 
 
 def is_plan_edited(change: Change) -> bool:
