@@ -256,7 +256,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("rounds drop below zero", "max(0, old.run.rounds_left - 1)", "old.run.rounds_left - 1")),
     *mutants_of("engine/workflows/verdict_status.py", "workflows/test_stop_rules.py",
         ("a new finding hides a stuck round", "return before <= after", "return before == after"),
-        ("a round without an answer is stuck", " or not is_answered(change, len(found), bench.answer):", ":"),
+        ("a round without an answer is stuck", " or not is_answered(change, len(found), judge_spec.answer):", ":"),
         ("another command's round is stuck", "or not is_ours or not", "or not"),
         ("an unfinished step is a used round", "if step.status is StepStatus.DONE]", "]")),
     *mutants_of("agents/redaction.py", "agents/test_redact.py",

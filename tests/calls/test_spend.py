@@ -101,22 +101,19 @@ def test_finished_call_is_in_the_state_and_the_ledger(change: Change) -> None:
     assert slips(change) == [] and not os.path.exists(change.project.in_room("calls", "add-oauth"))
 
 
-def test_step_result_is_written_together_with_its_call(change: Change) -> None:
+def test_finished_call_has_its_session_and_model(change: Change) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
         call.saw(TokenUsage(tokens_in=1, model="gpt-5.2-mini"), 0.1)
-        seen: list[tuple[CallRecord, ...]] = []
-        call.finish(1, "captured", lambda old: seen.append(old.llm_calls) or done(old, "s"))  # type: ignore[func-returns-value]
-    state = change.read()
-    assert seen == [state.llm_calls] and len(state.steps) == 1
-    assert (state.llm_calls[0].session, state.llm_calls[0].model) == ("captured", "gpt-5.2-mini")
+        call.finish(1, "captured")
+    [counted] = change.read().llm_calls
+    assert (counted.session, counted.model) == ("captured", "gpt-5.2-mini")
 
 
 def test_call_without_usage_has_unknown_cost(change: Change) -> None:
     with change.running("agentd plan") as held:
-        call = begin(change, held.token).finish(1, None, lambda old: done(old, "s"))
-    state = change.read()
-    assert state.llm_calls == (call,) and len(state.steps) == 1
+        call = begin(change, held.token).finish(1, None)
+    assert change.read().llm_calls == (call,)
     assert (call.tokens_in, call.tokens_out, call.tokens_cached, call.cost) == (None, None, None, None)
     assert "tokens_in: null" in (change.folder / "STATE.yaml").read_text()
     assert change_spending(change) == Spending(0.0, 0.0)
@@ -285,7 +282,8 @@ def one_call(change: Change, session: str) -> Callable[[Tell], None]:
             for cents in (10, 25):
                 call.saw(TokenUsage(tokens_in=cents), cents / 100)
                 tell(cents)
-            call.finish(5, None, lambda old: done(old, session))
+            call.finish(5, None)
+            change.update(lambda old: done(old, session), held.token)
             tell("finished")
 
     return work
@@ -383,7 +381,8 @@ def a_run(change: Change, limits: BudgetSettings, run: dict[str, Any], mark: str
                     budget.check_budget(limits, change.id, change_spending(change, but=call.id), call.cost)
             finally:
                 tell([session, "ends"])
-                call.finish(1, session, lambda old: done(old, mark))
+                call.finish(1, session)
+                change.update(lambda old: done(old, mark), token)
 
     def work(tell: Tell) -> None:
         with change.running("agentd plan") as held:

@@ -161,7 +161,7 @@ def test_blocker_comment_before_the_first_verdict_overrules_an_approval(project:
         ("P2", ANN, FindingState.OPEN),
     ]
     assert record.verdict == "NEEDS_REVISION"
-    assert record.overruled == "What a person asks for must be answered first (P1)."
+    assert record.overruled == "What a person asked for must be answered first (P1)."
     assert (change.read().findings, change.read().phase) == ((), Phase.PROPOSED)
     comment_store.reply_to_comment(change, "K1", "Who indeed?", BOB)
     take_up(project)

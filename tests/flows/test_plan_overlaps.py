@@ -13,7 +13,7 @@ R4 = requirement_text("R4", "Error format", "An error is a JSON object with the 
 OURS = delta_text(SPEC, R2, scenario_text("Signed in", "R2", "the name is there"), version=3)
 PROPOSAL = PROPOSAL_TEXT.replace("user-model", SPEC)
 TASKS = TASKS_TEXT.replace("user-model:R1", f"{SPEC}:R2").replace("user-model:R2", f"{SPEC}:R2")
-WORDS = "{} changed by {} too; whoever archives second may have to rebase"
+WORDS = "{} changed by {} too; the second to archive may have to rebase"
 REFUSED = [usage(0.05), say("**Verdict**: NEEDS_REVISION\n\n## Issues\n\n### It breaks\n\n- **Severity**: High\n")]
 
 

@@ -9,7 +9,6 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -196,15 +195,13 @@ class OpenCall:
         seen = replace(seen, timestamp=clock.now(), duration_ms=passed)
         self._write(replace(self._slip, reported=True, call=seen))
 
-    def finish(
-        self, duration_ms: int, session: str | None, step_update: Callable[[ChangeState], ChangeState] = lambda old: old
-    ) -> CallRecord:
-        """Count it and write how its step ended, as one. What it did not report is unknown, never 0."""
+    def finish(self, duration_ms: int, session: str | None) -> CallRecord:
+        """Count the call. Usage that was not reported is unknown, never 0."""
         known = self._slip.call
         named = _name(session) or known.session
         last = replace(known, duration_ms=duration_ms, session=named, timestamp=clock.now(), extra={})
         self._write(replace(self._slip, call=last))
-        _close(self._change, self._token, self._slip, step_update)
+        _close(self._change, self._token, self._slip)
         return last
 
     def withdraw(self) -> None:
@@ -227,7 +224,7 @@ def settle_open_calls(change: Change, token: str, has_begun: bool = True) -> tup
     calls = [slip for slip in slips if has_begun or slip.reported]
     for slip in slips:
         if slip in calls:
-            _close(change, token, slip, lambda old: old)
+            _close(change, token, slip)
         else:
             _remove(change, slip)
     return tuple(slip.call for slip in calls)
@@ -259,11 +256,11 @@ def day_spending(project: Project, day: str, but: str | None = None) -> float:
     return round(sum(slip.call.cost or 0.0 for slip in slips.values() if slip.id != but), 6)
 
 
-def _close(change: Change, token: str, slip: LedgerEntry, step_update: Callable[[ChangeState], ChangeState]) -> None:
+def _close(change: Change, token: str, slip: LedgerEntry) -> None:
     """Ledger, STATE.yaml, then the file goes: cut off anywhere, doing it again counts nothing twice."""
     if slip.reported:
         append_entry(change.project, slip)
-    change.update(lambda old: step_update(_count(old, slip)), token)
+    change.update(lambda old: old if _is_counted(old, slip) else old.with_call(slip.call), token)
     _remove(change, slip)
 
 
@@ -272,10 +269,6 @@ def _remove(change: Change, slip: LedgerEntry) -> None:
     (folder / f"{slip.id}.json").unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # it stays while anything is in it
         folder.rmdir()
-
-
-def _count(state: ChangeState, slip: LedgerEntry) -> ChangeState:
-    return state if _is_counted(state, slip) else state.with_call(slip.call)
 
 
 def _is_counted(state: ChangeState, slip: LedgerEntry) -> bool:

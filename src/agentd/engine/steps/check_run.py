@@ -34,24 +34,24 @@ class CheckRun:
         return [result.name for result, comparison in self.results if comparison.blocks]
 
 
-def run_checks(desk: StepContext, round_: int) -> CheckRun:
+def run_checks(ctx: StepContext, round_: int) -> CheckRun:
     """A check that writes files changes what is reviewed: then they run again, on the tree that it left."""
-    names: dict[str, Any] = {"step": CHECKS_STEP, "round": round_, "number": 1, "attempt": _attempt(desk, round_)}
-    desk.run.emit(events.StepStarted(**names, role=None, agent=None, model=None, session=None, resumed=False))
+    names: dict[str, Any] = {"step": CHECKS_STEP, "round": round_, "number": 1, "attempt": _attempt(ctx, round_)}
+    ctx.run.emit(events.StepStarted(**names, role=None, agent=None, model=None, session=None, resumed=False))
     began = time.monotonic()
-    proof = _once(desk, round_, names)
-    if wrote := list(code_trees.changed_paths(desk.change, proof.tree, code_trees.current_tree(desk.change))):
-        words = f"the checks changed {_some(wrote)}, so they run once more"
-        desk.run.emit(events.NoticeIssued(**names, code="checks-wrote", message=words))
-        proof = _once(desk, round_, names)
-        proof = replace(proof, left=code_trees.current_tree(desk.change))  # what is new in each run settles never
+    proof = _once(ctx, round_, names)
+    if wrote := list(code_trees.changed_paths(ctx.change, proof.tree, code_trees.current_tree(ctx.change))):
+        message = f"the checks changed {_some(wrote)}, so they run once more"
+        ctx.run.emit(events.NoticeIssued(**names, code="checks-wrote", message=message))
+        proof = _once(ctx, round_, names)
+        proof = replace(proof, left=code_trees.current_tree(ctx.change))  # what is new in each run settles never
     took = round((time.monotonic() - began) * 1000)
-    judged_by = code_trees.spec_hashes(desk.change.hashes())
+    judged_by = code_trees.spec_hashes(ctx.change.hashes())
     trees = {"tree": proof.tree, **({"left": proof.left} if proof.left not in ("", proof.tree) else {})}
     row = StepRecord(CHECKS_STEP, round_, 1, names["attempt"], StepStatus.DONE, {**trees, **judged_by}, clock.now())
-    desk.run.update(lambda old: replace(old.with_step(row), checks=_marked(proof)))
+    ctx.run.update(lambda old: replace(old.with_step(row), checks=_marked(proof)))
     outputs, said = dict(row.outputs), summarize_checks(proof)
-    desk.run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=took, outputs=outputs, message=said))
+    ctx.run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=took, outputs=outputs, message=said))
     return proof
 
 
@@ -59,18 +59,18 @@ def summarize_checks(proof: CheckRun) -> str:
     """2 passed, 1 failed."""
     if not proof.rows:
         return "none configured: nothing proves this code"
-    words = [str(result.status).replace("-", " ") for result, _ in proof.results]
-    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    statuses = [str(result.status).replace("-", " ") for result, _ in proof.results]
+    return ", ".join(f"{statuses.count(word)} {word}" for word in dict.fromkeys(statuses))
 
 
-def _once(desk: StepContext, round_: int, names: Mapping[str, Any]) -> CheckRun:
-    tree, state = code_trees.current_tree(desk.change), desk.change.read()
+def _once(ctx: StepContext, round_: int, names: Mapping[str, Any]) -> CheckRun:
+    tree, state = code_trees.current_tree(ctx.change), ctx.change.read()
     rows, results = [], []
-    for check in desk.config.checks:
+    for check in ctx.config.checks:
         before = None if round_ == BASELINE_STEP else check_before(state, check)
-        result = run_check(check, Path(change_project(desk.change).root), desk.environ, lock=desk.run.held.handle)
+        result = run_check(check, Path(change_project(ctx.change).root), ctx.environ, lock=ctx.run.held.handle)
         told = {name: getattr(result, name) for name in ("name", "status", "required", "exit_code", "duration_ms")}
-        desk.run.emit(events.CheckFinished(**names, **told))
+        ctx.run.emit(events.CheckFinished(**names, **told))
         comparison = compare_check(result, before)
         if reason := known_failure_reason(state, check):
             comparison = _accepted(comparison, result, before, reason)
@@ -140,8 +140,8 @@ def _outputs(state: ChangeState, round_: int) -> Mapping[str, str]:
     return rows[-1] if rows else {}
 
 
-def _attempt(desk: StepContext, round_: int) -> int:
-    used = [step.attempt for step in desk.change.read().steps if (step.name, step.round) == (CHECKS_STEP, round_)]
+def _attempt(ctx: StepContext, round_: int) -> int:
+    used = [step.attempt for step in ctx.change.read().steps if (step.name, step.round) == (CHECKS_STEP, round_)]
     return 1 + max(used, default=0)
 
 

@@ -26,24 +26,24 @@ class OpenQuestions:
     answers: tuple[Clarification, ...] = ()
 
 
-def ask_planner(desk: StepContext) -> OpenQuestions:
+def ask_planner(ctx: StepContext) -> OpenQuestions:
     """Kept until all is answered: a run that is cut off meanwhile neither pays nor asks again."""
-    desk.write_context(Role.PLANNER, Stage.CLARIFY)
-    report = desk.run.folder / QUESTIONS
+    ctx.write_context(Role.PLANNER, Stage.CLARIFY)
+    report = ctx.run.folder / QUESTIONS
     work = CallRequest(
         step=CLARIFY_STEP,
         role=Role.PLANNER,
         stage=Stage.CLARIFY,
-        prompt=desk.prompt(CLARIFY_STEP, Role.PLANNER, Stage.CLARIFY),
+        prompt=ctx.prompt(CLARIFY_STEP, Role.PLANNER, Stage.CLARIFY),
         effect=report.is_file,
-        reminder=desk.reminder(Role.PLANNER, Stage.CLARIFY, "No questions were sent, not even none.", "ask_questions"),
+        reminder=ctx.reminder(Role.PLANNER, Stage.CLARIFY, "No questions were sent, not even none.", "ask_questions"),
     )
-    done = retries.perform_call(desk.run, work)
+    done = retries.perform_call(ctx.run, work)
     asked = OpenQuestions(json.loads(report.read_bytes()))
     if asked.questions:
-        save_questions(desk.change, asked)
+        save_questions(ctx.change, asked)
     count = len(asked.questions)
-    retries.finish_step(desk.run, work, done, {}, f"{count or 'no'} question{'' if count == 1 else 's'}")
+    retries.finish_step(ctx.run, work, done, {}, f"{count or 'no'} question{'' if count == 1 else 's'}")
     return asked
 
 
@@ -63,17 +63,17 @@ def save_questions(change: Change, asked: OpenQuestions) -> None:
     files.write(change.questions_file, json.dumps(data, ensure_ascii=False).encode())
 
 
-def close_questions(desk: StepContext, answered: Sequence[Clarification]) -> None:
+def close_questions(ctx: StepContext, answered: Sequence[Clarification]) -> None:
     """No answers leave no file."""
     if answered:
-        text = render_clarifications(Clarifications(desk.change.id, clock.now()[:10], tuple(answered)))
-        with desk.change.writing(desk.run.token):
-            files.write(desk.change.folder / CLARIFICATIONS_FILE, text.encode())
-    is_there = (desk.change.folder / CLARIFICATIONS_FILE).is_file()
-    outputs = desk.hashes(CLARIFICATIONS_FILE) if is_there else {}
-    rows = [step for step in desk.change.read().steps if step.name == CLARIFY_STEP]
-    asked = any(step.status is StepStatus.DONE for step in rows) or saved_questions(desk.change) is not None
+        text = render_clarifications(Clarifications(ctx.change.id, clock.now()[:10], tuple(answered)))
+        with ctx.change.writing(ctx.run.token):
+            files.write(ctx.change.folder / CLARIFICATIONS_FILE, text.encode())
+    is_there = (ctx.change.folder / CLARIFICATIONS_FILE).is_file()
+    outputs = ctx.hashes(CLARIFICATIONS_FILE) if is_there else {}
+    rows = [step for step in ctx.change.read().steps if step.name == CLARIFY_STEP]
+    asked = any(step.status is StepStatus.DONE for step in rows) or saved_questions(ctx.change) is not None
     status = StepStatus.DONE if asked else StepStatus.SKIPPED
     row = StepRecord(CLARIFY_STEP, 1, 1, max((step.attempt for step in rows), default=1), status, outputs, clock.now())
-    desk.run.update(lambda old: old.with_step(row))
-    desk.change.questions_file.unlink(missing_ok=True)
+    ctx.run.update(lambda old: old.with_step(row))
+    ctx.change.questions_file.unlink(missing_ok=True)

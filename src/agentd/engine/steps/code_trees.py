@@ -78,36 +78,36 @@ def _shows(file: TaskFile, kind: str | None) -> bool:
     return kind == "D" if file.action is TaskAction.DELETE else kind in ("A", "M", "T")
 
 
-def reset_tasks(desk: StepContext) -> None:
+def reset_tasks(ctx: StepContext) -> None:
     """The plan is to change, and what was done by it with it; what a person waived stays so."""
-    done = {task.id: TaskStatus.PENDING for task in read_change_tasks(desk.change) if task.status is TaskStatus.DONE}
-    _write(desk, done)
+    done = {task.id: TaskStatus.PENDING for task in read_change_tasks(ctx.change) if task.status is TaskStatus.DONE}
+    _write(ctx, done)
 
 
-def mark_done_tasks(desk: StepContext, base: str, tree: str) -> None:
-    wanted = [task for task in read_change_tasks(desk.change) if task.status is TaskStatus.PENDING]
-    left = {task.id for task, _ in undone_tasks(wanted, changed_paths(desk.change, base, tree))}
-    _write(desk, {task.id: TaskStatus.DONE for task in wanted if task.id not in left})
+def mark_done_tasks(ctx: StepContext, base: str, tree: str) -> None:
+    wanted = [task for task in read_change_tasks(ctx.change) if task.status is TaskStatus.PENDING]
+    left = {task.id for task, _ in undone_tasks(wanted, changed_paths(ctx.change, base, tree))}
+    _write(ctx, {task.id: TaskStatus.DONE for task in wanted if task.id not in left})
 
 
-def waive_tasks(desk: StepContext) -> list[str]:
+def waive_tasks(ctx: StepContext) -> list[str]:
     """A person has accepted the change without those that are not done."""
-    left = [task.id for task in read_change_tasks(desk.change) if task.status is TaskStatus.PENDING]
-    _write(desk, dict.fromkeys(left, TaskStatus.WAIVED))
+    left = [task.id for task in read_change_tasks(ctx.change) if task.status is TaskStatus.PENDING]
+    _write(ctx, dict.fromkeys(left, TaskStatus.WAIVED))
     return left
 
 
-def reclaim_tasks(desk: StepContext, waived: Collection[str]) -> None:
+def reclaim_tasks(ctx: StepContext, waived: Collection[str]) -> None:
     """The acceptance is taken back: what it waived is wanted again."""
-    now = [task.id for task in read_change_tasks(desk.change) if task.status is TaskStatus.WAIVED and task.id in waived]
-    _write(desk, dict.fromkeys(now, TaskStatus.PENDING))
+    now = [task.id for task in read_change_tasks(ctx.change) if task.status is TaskStatus.WAIVED and task.id in waived]
+    _write(ctx, dict.fromkeys(now, TaskStatus.PENDING))
 
 
-def _write(desk: StepContext, statuses: Mapping[str, TaskStatus]) -> None:
-    path = desk.change.folder / TASKS_FILE
+def _write(ctx: StepContext, statuses: Mapping[str, TaskStatus]) -> None:
+    path = ctx.change.folder / TASKS_FILE
     if not statuses:
         return
-    with desk.change.writing(desk.run.token):
+    with ctx.change.writing(ctx.run.token):
         text = decode_text(files.read(path), TASKS_FILE)
         for id_, status in statuses.items():
             text = set_task_status(text, id_, status)

@@ -32,38 +32,38 @@ from agentd.storage import files
 _TITLE = 120  # characters
 
 
-def apply_comments(desk: StepContext, bench: JudgeSpec) -> None:
+def apply_comments(ctx: StepContext, judge_spec: JudgeSpec) -> None:
     """Into the last record of that judge; where there is none they wait for the first one."""
-    said = [one for one in read_comments(desk.change) if one.words]  # one that is just begun says nothing yet
+    said = [one for one in read_comments(ctx.change) if one.words]  # one that is just begun says nothing yet
     if not said:
         return
-    waiting, found = desk.change.read().findings, desk.change.records(bench.kind)
-    all_made = (*current_findings(desk.change.records()), *waiting)
+    waiting, found = ctx.change.read().findings, ctx.change.records(judge_spec.kind)
+    all_made = (*current_findings(ctx.change.records()), *waiting)
     said = list(resolve_comments(said, all_made))
     made_before = {one.id for one in all_made}
-    new = _linked(desk, [one for one in said if one.is_open and one.finding not in made_before])
-    made = [_finding(desk.change, one) for one in new]
+    new = _linked(ctx, [one for one in said if one.is_open and one.finding not in made_before])
+    made = [_finding(ctx.change, one) for one in new]
     known = {one.id: one for one in (current_findings(found) if found else waiting)}
     later = [(one, known[one.finding]) for one in said if one.finding in known and known[one.finding].state.is_open]
     if found:
         changes = [*(_added(one) for one in made), *(word for one in later for word in _words(*one))]
         if changes:
-            person_edits.write_edits(desk, found[-1], changes)
+            person_edits.write_edits(ctx, found[-1], changes)
     else:
-        _wait(desk, made, later)
+        _wait(ctx, made, later)
 
 
-def _linked(desk: StepContext, new: Sequence[Comment]) -> list[Comment]:
+def _linked(ctx: StepContext, new: Sequence[Comment]) -> list[Comment]:
     """Each with the id of its finding; one that has an id was cut off before its finding was made."""
-    first = person_edits.next_person_id(desk)
+    first = person_edits.next_person_id(ctx)
     without = [one.id for one in new if one.finding is None]
     ids = {id_: f"P{number}" for number, id_ in enumerate(without, first)}
     if ids:
-        link_findings(desk.change, ids)
+        link_findings(ctx.change, ids)
     return [replace(one, finding=one.finding or ids[one.id]) for one in new]
 
 
-def _wait(desk: StepContext, made: Sequence[Finding], later: Sequence[tuple[Comment, Finding]]) -> None:
+def _wait(ctx: StepContext, made: Sequence[Finding], later: Sequence[tuple[Comment, Finding]]) -> None:
     said = {finding.id: comment for comment, finding in later}
     if not made and not said:
         return
@@ -73,12 +73,12 @@ def _wait(desk: StepContext, made: Sequence[Finding], later: Sequence[tuple[Comm
         return replace(old, title=_title(comment), what=comment.words) if comment else old
 
     closed = {id_ for id_, comment in said.items() if not comment.is_open}
-    desk.run.update(
+    ctx.run.update(
         lambda old: replace(old, findings=(*(waiting(one) for one in old.findings if one.id not in closed), *made))
     )
     for one in made:
         values = {name: getattr(one, name) for name in ("id", "severity", "title", "where", "verified", "by", "state")}
-        desk.run.emit(events.FindingReported(**values))
+        ctx.run.emit(events.FindingReported(**values))
 
 
 def _added(one: Finding) -> FindingEdit:

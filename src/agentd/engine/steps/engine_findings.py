@@ -26,9 +26,9 @@ _VERBS = {TaskAction.CREATE: "created", TaskAction.MODIFY: "changed", TaskAction
 Words = list[dict[str, str]]
 
 
-def find_problems(desk: StepContext, proof: CheckRun, base: str) -> list[Finding]:
+def find_problems(ctx: StepContext, proof: CheckRun, base: str) -> list[Finding]:
     """On the tree that the checks ran on; ids are given later."""
-    change, settings = desk.change, desk.config.validation
+    change, settings = ctx.change, ctx.config.validation
     pattern = re.compile(settings.requirement_pattern)
     matrix = build_matrix(change, base, proof.tree, pattern)
     weaker = find_weakenings(change, base, proof.tree, pattern)
@@ -36,24 +36,24 @@ def find_problems(desk: StepContext, proof: CheckRun, base: str) -> list[Finding
     traced = trace_findings(matrix, weaker, settings.severity, repeat(""))
     if (severity := settings.severity["test-weakened"]) and not weaker:
         checked += _not_run(proof, severity, has_fewer_tests(change, base, proof.tree, pattern))
-    return [*checked, *_undone(desk, base, proof.tree), *traced]
+    return [*checked, *_undone(ctx, base, proof.tree), *traced]
 
 
-def split_by_round(desk: StepContext, found: Sequence[Finding], first: int) -> tuple[list[Finding], Words]:
+def split_by_round(ctx: StepContext, found: Sequence[Finding], first: int) -> tuple[list[Finding], Words]:
     """New ones with their ids from `first` on, and agentd's word on those of earlier rounds."""
-    records = desk.change.records(REVIEWER_SPEC.kind)
-    earlier = recorded_engine_findings(desk)
+    records = ctx.change.records(REVIEWER_SPEC.kind)
+    earlier = recorded_engine_findings(ctx)
     closed = closed_by_people(records)
     known = {_likeness(one): one for one in earlier}
     now = {_likeness(one): one for one in found}
-    checks = {check.name for check in desk.config.checks}
+    checks = {check.name for check in ctx.config.checks}
     words = [_word(one, now.get(_likeness(one)), checks) for one in earlier if _is_due(one, now, closed)]
     new = [one for likeness, one in now.items() if likeness not in known]
     return [replace(one, id=f"{REVIEWER_SPEC.prefix}{number}") for number, one in enumerate(new, first)], words
 
 
-def recorded_engine_findings(desk: StepContext) -> list[Finding]:
-    return [one for one in current_findings(desk.change.records(REVIEWER_SPEC.kind)) if one.by.startswith(_OWN)]
+def recorded_engine_findings(ctx: StepContext) -> list[Finding]:
+    return [one for one in current_findings(ctx.change.records(REVIEWER_SPEC.kind)) if one.by.startswith(_OWN)]
 
 
 def is_fact(one: Finding) -> bool:
@@ -103,24 +103,24 @@ def _not_run(proof: CheckRun, severity: Severity, is_explained: bool) -> Iterato
             )
 
 
-def _undone(desk: StepContext, base: str, tree: str) -> Iterator[Finding]:
+def _undone(ctx: StepContext, base: str, tree: str) -> Iterator[Finding]:
     """Waived ones are a person's word."""
-    wanted = [task for task in code_trees.read_change_tasks(desk.change) if task.status is not TaskStatus.WAIVED]
-    for task, file in code_trees.undone_tasks(wanted, code_trees.changed_paths(desk.change, base, tree)):
-        yield _not_done(desk, task, file)
+    wanted = [task for task in code_trees.read_change_tasks(ctx.change) if task.status is not TaskStatus.WAIVED]
+    for task, file in code_trees.undone_tasks(wanted, code_trees.changed_paths(ctx.change, base, tree)):
+        yield _not_done(ctx, task, file)
 
 
-def _not_done(desk: StepContext, task: Task, file: TaskFile) -> Finding:
+def _not_done(ctx: StepContext, task: Task, file: TaskFile) -> Finding:
     verb = _VERBS.get(file.action or TaskAction.MODIFY, "changed")
     what = f"Task {task.id} says that {file.path} is {verb}, and the tree does not show it."
-    if git.run(desk.change.tree, "check-ignore", "--", file.path, failing=""):
+    if git.run(ctx.change.tree, "check-ignore", "--", file.path, failing=""):
         what += " git ignores that file, so it is in no tree."
     return Finding(
         id="",
         severity=Severity.HIGH,
         title=f"Task {task.id} is not done: {file.path}"[:200],
         what=what,
-        suggestion=f"Do it, or let a person set `status: waived` in {desk.path('tasks.md')}.",
+        suggestion=f"Do it, or let a person set `status: waived` in {ctx.path('tasks.md')}.",
         requirement=task.spec_refs[0] if task.spec_refs else None,
         where=f"tasks.md:{task.line}",
         evidence=Evidence(file="tasks.md", line=task.line, quote=task.title or None),

@@ -13,23 +13,23 @@ from agentd.validation import RuleFinding
 FORMAT_STEP = "format-fix"
 
 
-def is_format_due(desk: StepContext) -> bool:
+def is_format_due(ctx: StepContext) -> bool:
     """A planner has written something."""
-    rows = desk.change.read().steps
+    rows = ctx.change.read().steps
     return any(step.status is StepStatus.DONE and step.name != clarify.CLARIFY_STEP for step in rows)
 
 
-def format_faults(desk: StepContext) -> tuple[RuleFinding, ...]:
+def format_faults(ctx: StepContext) -> tuple[RuleFinding, ...]:
     """What is left to mend after agentd has put right what it can: findings of high severity."""
-    change = desk.change
+    change = ctx.change
     there = [(change.folder / name).is_file() for name in ("proposal.md", "tasks.md")]
     complete = change.read().phase is not Phase.DRAFTING or there != [True, False]  # a proposal alone is a beginning
-    desk.mend()
-    found = check_plan(change, desk.config.validation, complete=complete)
+    ctx.fix_format()
+    found = check_plan(change, ctx.config.validation, complete=complete)
     return tuple(one for one in found if one.severity is Severity.HIGH)
 
 
-def report_faults(desk: StepContext, found: Iterable[RuleFinding]) -> None:
+def report_faults(ctx: StepContext, found: Iterable[RuleFinding]) -> None:
     for one in found:
         made = events.FindingReported(
             id="",
@@ -40,7 +40,7 @@ def report_faults(desk: StepContext, found: Iterable[RuleFinding]) -> None:
             by=f"rule:{one.rule}",
             state="open",
         )
-        desk.run.emit(made)
+        ctx.run.emit(made)
 
 
 def fixes_used(state: ChangeState) -> int:
@@ -54,27 +54,27 @@ def fixes_used(state: ChangeState) -> int:
     return count
 
 
-def run_format_fix(desk: StepContext, found: Iterable[RuleFinding]) -> None:
-    resume = desk.planner_session()
+def run_format_fix(ctx: StepContext, found: Iterable[RuleFinding]) -> None:
+    resume = ctx.planner_session()
     if resume is None:
-        desk.write_context(Role.PLANNER, Stage.PLAN)
+        ctx.write_context(Role.PLANNER, Stage.PLAN)
     findings = [
-        {"file": desk.path(one.file), "line": one.line, "rule": one.rule, "message": one.message, "hint": one.hint}
+        {"file": ctx.path(one.file), "line": one.line, "rule": one.rule, "message": one.message, "hint": one.hint}
         for one in found
     ]
-    before = desk.change.hashes()
-    work = desk.planner_work(
+    before = ctx.change.hashes()
+    work = ctx.planner_work(
         FORMAT_STEP,
-        desk.prompt(FORMAT_STEP, Role.PLANNER, Stage.PLAN, findings=findings, fresh=resume is None),
-        number=_number(desk.change.read().steps, desk.round),
+        ctx.prompt(FORMAT_STEP, Role.PLANNER, Stage.PLAN, findings=findings, fresh=resume is None),
+        number=_number(ctx.change.read().steps, ctx.round),
         effect=None,  # what is left is validated again
         resume=resume,
-        on_session=None if resume else desk.keep_session,
+        on_session=None if resume else ctx.keep_session,
     )
-    done = retries.perform_call(desk.run, work)
-    desk.mend()
-    after = desk.change.hashes()
-    retries.finish_step(desk.run, work, done, {name: one for name, one in after.items() if before.get(name) != one})
+    done = retries.perform_call(ctx.run, work)
+    ctx.fix_format()
+    after = ctx.change.hashes()
+    retries.finish_step(ctx.run, work, done, {name: one for name, one in after.items() if before.get(name) != one})
 
 
 def _number(steps: Iterable[StepRecord], round_: int) -> int:

@@ -16,28 +16,28 @@ _GIT = tuple(f"git {name}" for name in ("diff", "log", "show", "status", "blame"
 
 
 def run_implement_step(
-    desk: StepContext, step: str, number: int, tasks: Sequence[Task], done: Sequence[str], is_last: bool
+    ctx: StepContext, step: str, number: int, tasks: Sequence[Task], done: Sequence[str], is_last: bool
 ) -> None:
     """One run of the implementer; code goes on from the tree as it is."""
-    base = desk.change.read().base.tree
+    base = ctx.change.read().base.tree
     assert base
-    before = code_trees.current_tree(desk.change)
+    before = code_trees.current_tree(ctx.change)
     ids = [task.id for task in tasks]
-    prompt = desk.prompt(
+    prompt = ctx.prompt(
         "implement",
         Role.IMPLEMENTER,
         Stage.IMPLEMENT,
-        **implementer_brief(desk.change, ids),
+        **implementer_brief(ctx.change, ids),
         done=list(done),
-        commands=check_commands(desk),
+        commands=check_commands(ctx),
         is_last=is_last,
-        there=_was_begun(desk, step, number),
+        there=_was_begun(ctx, step, number),
     )
 
     def is_made() -> bool:
-        tree = code_trees.current_tree(desk.change)
-        is_edited = bool(code_trees.changed_paths(desk.change, before, tree))
-        return is_edited or not any(code_trees.undone_tasks(tasks, code_trees.changed_paths(desk.change, base, tree)))
+        tree = code_trees.current_tree(ctx.change)
+        is_edited = bool(code_trees.changed_paths(ctx.change, before, tree))
+        return is_edited or not any(code_trees.undone_tasks(tasks, code_trees.changed_paths(ctx.change, base, tree)))
 
     work = CallRequest(
         step=step,
@@ -47,20 +47,20 @@ def run_implement_step(
         prompt=prompt,
         effect=is_made,
         reminder="No file was changed. Do the tasks now, in this project's files; a description of the work is not it.",
-        complexity=plan_facts.plan_complexity(desk.change),
-        commands=allowed_commands(desk),
+        complexity=plan_facts.plan_complexity(ctx.change),
+        commands=allowed_commands(ctx),
         may_edit=files_named_by(tasks),
     )
-    finished = retries.perform_call(desk.run, work)
-    tree = code_trees.current_tree(desk.change)
+    finished = retries.perform_call(ctx.run, work)
+    tree = code_trees.current_tree(ctx.change)
     left = sorted(
-        {task.id for task, _ in code_trees.undone_tasks(tasks, code_trees.changed_paths(desk.change, base, tree))}
+        {task.id for task, _ in code_trees.undone_tasks(tasks, code_trees.changed_paths(ctx.change, base, tree))}
     )
     if left:
-        words = f"{step} ended, but the files of {', '.join(left)} do not show it"
-        desk.run.emit(events.WarningIssued(**work.names(finished.attempt), code="undone", message=words))
+        message = f"{step} ended, but the files of {', '.join(left)} do not show it"
+        ctx.run.emit(events.WarningIssued(**work.names(finished.attempt), code="undone", message=message))
     said = f"{len(ids) - len(left)} of {pluralize(len(ids), 'task')}"
-    retries.finish_step(desk.run, work, finished, {"tree": tree}, said, tasks=ids)
+    retries.finish_step(ctx.run, work, finished, {"tree": tree}, said, tasks=ids)
 
 
 def files_named_by(tasks: Sequence[Task]) -> Callable[[str], bool]:
@@ -69,14 +69,14 @@ def files_named_by(tasks: Sequence[Task]) -> Callable[[str], bool]:
     return lambda path: path in named and not path.startswith(("agentd/", ".git/"))
 
 
-def check_commands(desk: StepContext) -> list[str]:
-    return [check.command for check in desk.config.checks]
+def check_commands(ctx: StepContext) -> list[str]:
+    return [check.command for check in ctx.config.checks]
 
 
-def allowed_commands(desk: StepContext) -> tuple[str, ...]:
+def allowed_commands(ctx: StepContext) -> tuple[str, ...]:
     """What a maker of code may run: the checks, git where it only reads, and what the configuration adds."""
-    return (*dict.fromkeys((*check_commands(desk), *_GIT, *desk.config.agent_for(Role.IMPLEMENTER).shell)),)
+    return (*dict.fromkeys((*check_commands(ctx), *_GIT, *ctx.config.agent_for(Role.IMPLEMENTER).shell)),)
 
 
-def _was_begun(desk: StepContext, step: str, number: int) -> bool:
-    return any((row.name, row.number) == (step, number) for row in desk.change.read().steps)
+def _was_begun(ctx: StepContext, step: str, number: int) -> bool:
+    return any((row.name, row.number) == (step, number) for row in ctx.change.read().steps)

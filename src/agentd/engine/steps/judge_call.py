@@ -1,10 +1,16 @@
-"""A judge at work: its report, or its answer in text, as the record of its round says it."""
+"""The call of a judge, and the maker's answers to its findings.
+
+A judge reports through its tool; if it answers in text instead, the verdict and findings are read from that text.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agentd.agents import FailureCause
+from agentd.change import ChangeState
 from agentd.documents import (
     Finding,
     FindingAnswer,
@@ -16,96 +22,154 @@ from agentd.documents import (
     read_review_edits,
     read_verdict,
 )
-from agentd.domain import AgentFailed, FieldReader, FindingState, Severity, VerdictUnknown, events
+from agentd.domain import (
+    AgentFailed,
+    ChallengeVerdict,
+    FieldReader,
+    FindingState,
+    ReviewVerdict,
+    Severity,
+    VerdictUnknown,
+    clock,
+    events,
+)
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest, CallResult
-from agentd.engine.steps import plan_facts
-from agentd.engine.steps.judge_spec import JudgeSpec
+from agentd.engine.steps import plan_facts, verdict_record
+from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, JudgeSpec
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.tools.judge_tools import REPORT_FILE, split_findings
+from agentd.engine.tools.question_tools import ANSWERS
+from agentd.storage import files
 
 _ASKED = ("id", "severity", "title", "what", "suggestion", "requirement", "where")
 
 
-def finding_rows(desk: StepContext, bench: JudgeSpec, left: Sequence[Finding]) -> list[dict[str, Any]]:
-    """As the prompt has them, each with what the judge last said about it."""
-    notes = {word.id: word.note for record in desk.change.records(bench.kind) for word in record.previous}
+def open_judge_findings(ctx: StepContext, judge_spec: JudgeSpec) -> list[Finding]:
+    """Return what the maker must answer. agentd's own new findings wait for the next record."""
+    return [one for one in current_findings(ctx.change.records(judge_spec.kind)) if one.state.is_open]
+
+
+def finding_rows(ctx: StepContext, judge_spec: JudgeSpec, left: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Return findings as prompt values, each with the judge's last note on it."""
+    notes = {word.id: word.note for record in ctx.change.records(judge_spec.kind) for word in record.previous}
     return [{**{name: str(getattr(one, name) or "") for name in _ASKED}, "note": notes.get(one.id, "")} for one in left]
 
 
-def answers_given(desk: StepContext, bench: JudgeSpec, told: Mapping[str, Any]) -> tuple[FindingAnswer, ...]:
-    by = f"agent:{desk.config.agent_for(bench.maker).name}"
-    return tuple(
-        FindingAnswer(one["id"], FindingState(one["answer"]), one["note"], tuple(one["files"]), by, one["at"])
-        for one in told.values()
-    )
-
-
-def warn_unanswered(
-    desk: StepContext, work: CallRequest, attempt: int, left: Sequence[Finding], told: Mapping[str, Any]
+def finish_answers(
+    ctx: StepContext,
+    judge_spec: JudgeSpec,
+    record: ReviewRecord,
+    work: CallRequest,
+    done: CallResult,
+    left: Sequence[Finding],
+    outputs: Mapping[str, str],
+    also: Callable[[ChangeState], ChangeState],
 ) -> None:
-    silent = [one.id for one in left if one.id not in told]
-    if silent:
-        words = f"the {work.role} did not answer {', '.join(silent)}"
-        desk.run.emit(events.WarningIssued(**work.names(attempt), code="unanswered", message=words))
+    """Store the maker's answers in the judge's record and finish the step."""
+    given = ctx.run.folder / ANSWERS
+    answers: dict[str, Any] = json.loads(given.read_bytes()) if given.is_file() else {}
+    if missing := [one.id for one in left if one.id not in answers]:
+        message = f"the {work.role} did not answer {', '.join(missing)}"
+        ctx.run.emit(events.WarningIssued(**work.names(done.attempt), code="unanswered", message=message))
+    by = f"agent:{ctx.config.agent_for(judge_spec.maker).name}"
+    rows = tuple(
+        FindingAnswer(one["id"], FindingState(one["answer"]), one["note"], tuple(one["files"]), by, one["at"])
+        for one in answers.values()
+    )
+    name = verdict_record.save_record(ctx, replace(record, answers=rows))
+    outputs = {**outputs, name: files.hash_bytes(files.read(ctx.change.folder / name))}
+    kinds = Counter(one["answer"] for one in answers.values())
+    summary = ", ".join(f"{count} {kind}" for kind, count in kinds.items())  # 2 fixed, 1 disputed
+    retries.finish_step(ctx.run, work, done, outputs, summary, also)
 
 
-def summarize_answers(told: Mapping[str, Any]) -> str:
-    """2 fixed, 1 disputed."""
-    words = [one["answer"] for one in told.values()]
-    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-
-
-_SHOWN = 2000  # characters of an answer that is one finding as a whole
+_SHOWN = 2000  # characters of a text answer that becomes one finding
 _APPROVED = "APPROVED"
 
 
-def ask_judge(desk: StepContext, bench: JudgeSpec, round_: int, prompt: str) -> tuple[dict[str, Any], CallResult]:
-    """In a fresh session. What is told: verdict, reported, summary, findings, previous."""
+def ask_judge(ctx: StepContext, judge_spec: JudgeSpec, round_: int, prompt: str) -> tuple[dict[str, Any], CallResult]:
+    """Call the judge in a fresh session; return its report (verdict, reported, summary, findings, previous)."""
     said: list[str] = []
 
     def is_verdict(text: str) -> bool:
         said.append(text)
-        return read_verdict(text, bench.kind).verdict is not None
+        return read_verdict(text, judge_spec.kind).verdict is not None
 
-    report = desk.run.folder / REPORT_FILE
+    report = ctx.run.folder / REPORT_FILE
     work = CallRequest(
-        step=bench.kind,
+        step=judge_spec.kind,
         round=round_,
-        role=bench.judge,
-        stage=bench.stage,
+        role=judge_spec.judge,
+        stage=judge_spec.stage,
         prompt=prompt,
         effect=report.is_file,
         answer=is_verdict,
-        reminder=desk.reminder(bench.judge, bench.stage, "You have not reported yet.", "append_review"),
-        complexity=plan_facts.plan_complexity(desk.change),
+        reminder=ctx.reminder(judge_spec.judge, judge_spec.stage, "You have not reported yet.", "append_review"),
+        complexity=plan_facts.plan_complexity(ctx.change),
     )
     try:
-        done = retries.perform_call(desk.run, work)
-        told = json.loads(report.read_bytes()) if report.is_file() else _from_text(desk, bench, done.text)
+        done = retries.perform_call(ctx.run, work)
+        told = json.loads(report.read_bytes()) if report.is_file() else _from_text(ctx, judge_spec, done.text)
     except AgentFailed as error:
         if error.cause == FailureCause.DID_NOTHING and said and said[-1].strip():
-            raise _unreadable(desk, bench) from None
+            raise _unreadable(ctx, judge_spec) from None
         raise
     return told, done
 
 
-def report_findings(desk: StepContext, bench: JudgeSpec, told: dict[str, Any]) -> tuple[Finding, ...]:
-    by = f"agent:{desk.config.agent_for(bench.judge).name}"
-    return tuple(parse_finding(FieldReader({**row, "by": by}, REPORT_FILE)) for row in told["findings"])
+def write_verdict(
+    ctx: StepContext,
+    judge_spec: JudgeSpec,
+    round_: int,
+    told: dict[str, Any],
+    done: CallResult,
+    *,
+    overruled: str | None,
+    judged: Mapping[str, str],
+    findings: Sequence[Finding],
+    previous: tuple[PreviousFinding, ...],
+    checks: tuple[Mapping[str, Any], ...] | None = None,
+) -> ReviewRecord:
+    """Save the record of the round and everything that follows from it. `findings` are those agentd adds."""
+    model = ctx.config.agent_for(judge_spec.judge).model_for(plan_facts.plan_complexity(ctx.change))
+    by = f"agent:{ctx.config.agent_for(judge_spec.judge).name}"
+    reported = tuple(parse_finding(FieldReader({**row, "by": by}, REPORT_FILE)) for row in told["findings"])
+    overruling = ChallengeVerdict.NEEDS_REVISION if judge_spec is CHALLENGER_SPEC else ReviewVerdict.NEEDS_CHANGES
+    record = ReviewRecord(
+        change_id=ctx.change.id,
+        kind=judge_spec.kind,
+        round=round_,
+        verdict=str(overruling) if overruled else told["verdict"],
+        reported=told["reported"],
+        overruled=overruled,
+        summary=told["summary"],
+        by=by,
+        model=model.model if model else None,
+        session=done.session,
+        made_by=f"agent:{ctx.config.agent_for(judge_spec.maker).name}",
+        at=clock.now(),
+        judged=dict(judged),
+        findings=(*findings, *reported),
+        previous=previous,
+        checks=checks,
+    )
+    verdict_record.save_record(ctx, record)
+    verdict_record.finish_record(ctx, record, done.attempt, done.duration_ms)
+    return record
 
 
-def previous_rows(records: Sequence[ReviewRecord], words: Sequence[dict[str, str]]) -> tuple[PreviousFinding, ...]:
-    """The word on each earlier finding beside the maker's answer; one that was left out stays open."""
+def previous_rows(records: Sequence[ReviewRecord], judgements: Sequence[dict[str, str]]) -> tuple[PreviousFinding, ...]:
+    """Return the judgement on each earlier finding with the maker's answer. A finding not mentioned stays open."""
     answers: dict[str, FindingAnswer] = {one.id: one for record in records for one in record.answers}
-    said = {word["id"]: word for word in words}
-    spoken = []
+    given = {row["id"]: row for row in judgements}
+    rows = []
     for one in current_findings(records):
-        word = said.get(one.id)
-        if word is None and not one.state.is_open:
+        row = given.get(one.id)
+        if row is None and not one.state.is_open:
             continue
         answer = answers.get(one.id)
-        spoken.append(
+        rows.append(
             PreviousFinding(
                 id=one.id,
                 severity=one.severity,
@@ -113,64 +177,50 @@ def previous_rows(records: Sequence[ReviewRecord], words: Sequence[dict[str, str
                 answer=answer.answer if answer else None,
                 answer_note=answer.note if answer else None,
                 answered_by=answer.by if answer else None,
-                state=FindingState(word["state"]) if word else one.state,
-                note=word["note"] if word else "Not mentioned, so it stays open.",
+                state=FindingState(row["state"]) if row else one.state,
+                note=row["note"] if row else "Not mentioned, so it stays open.",
             )
         )
-    return tuple(spoken)
+    return tuple(rows)
 
 
 def next_finding_number(records: Sequence[ReviewRecord], prefix: str) -> int:
-    """Of the findings whose ids begin so."""
+    """Return the next free number of finding ids with this prefix."""
     used = [one.id.removeprefix(prefix) for one in current_findings(records) if one.id.startswith(prefix)]
     return 1 + max((int(one) for one in used if one.isdigit()), default=0)
 
 
-def judge_identity(desk: StepContext, bench: JudgeSpec) -> str | None:
-    model = desk.config.agent_for(bench.judge).model_for(plan_facts.plan_complexity(desk.change))
-    return model.model if model else None
-
-
-def _unreadable(desk: StepContext, bench: JudgeSpec) -> VerdictUnknown:
-    shown = f"agentd log {desk.change.id} --transcript --step {bench.kind}"
+def _unreadable(ctx: StepContext, judge_spec: JudgeSpec) -> VerdictUnknown:
+    shown = f"agentd log {ctx.change.id} --transcript --step {judge_spec.kind}"
     hint = f"{shown} shows what it answered; then run the command again"
-    return VerdictUnknown(f"Could not parse {bench.kind} verdict", hint)
+    return VerdictUnknown(f"Could not parse {judge_spec.kind} verdict", hint)
 
 
 # ---- a judge that answered in text
 
 
-def _from_text(desk: StepContext, bench: JudgeSpec, text: str) -> dict[str, Any]:
-    """The verdict and the findings that stand in a judge's answer, as a report would say them."""
-    said = str(read_verdict(text, bench.kind).verdict)
-    records = desk.change.records(bench.kind)
+def _from_text(ctx: StepContext, judge_spec: JudgeSpec, text: str) -> dict[str, Any]:
+    """Read verdict and findings from a judge's text answer, in the form of a report."""
+    said = str(read_verdict(text, judge_spec.kind).verdict)
+    records = ctx.change.records(judge_spec.kind)
     earlier = {one.id: one for one in current_findings(records)}
-    rows, again = split_findings(_rows(desk, bench, text), earlier)
-    first = next_finding_number(records, bench.prefix)
-    rows = [_finding(row, f"{bench.prefix}{number}") for number, row in enumerate(rows, first)]
-    words = [{"id": id_, **word} for id_, word in again.items() if id_ not in closed_by_people(records)]
+    empty = ReviewRecord(ctx.change.id, judge_spec.kind, 1, "", "", None, "", "", None, None, "", "", {}, ())
+    fields = ("severity", "title", "what", "suggestion", "requirement")
+    added = [
+        {name: getattr(one, name) for name in fields} for one in read_review_edits(text, empty, "the answer").added
+    ]
+    rows, again = split_findings(added, earlier)
+    first = next_finding_number(records, judge_spec.prefix)
+    rows = [_finding(row, f"{judge_spec.prefix}{number}") for number, row in enumerate(rows, first)]
+    previous = [{"id": id_, **row} for id_, row in again.items() if id_ not in closed_by_people(records)]
     if said == _APPROVED and any(row["severity"] == Severity.HIGH for row in rows):
-        raise _unreadable(desk, bench)  # it says both
-    is_open = words or any(one.state.is_open for one in earlier.values())
+        raise _unreadable(ctx, judge_spec)  # approval and a high finding contradict each other
+    is_open = previous or any(one.state.is_open for one in earlier.values())
     if said != _APPROVED and not rows and not is_open:
         whole = {"severity": Severity.HIGH, "title": "The judge's answer as a whole", "what": text.strip()[:_SHOWN]}
-        rows = [_finding(whole, f"{bench.prefix}{first}")]
+        rows = [_finding(whole, f"{judge_spec.prefix}{first}")]
     summary = "The judge answered in text, not through its tool."
-    return {"verdict": said, "reported": said, "summary": summary, "findings": rows, "previous": words}
-
-
-def _rows(desk: StepContext, bench: JudgeSpec, text: str) -> list[dict[str, Any]]:
-    empty = ReviewRecord(desk.change.id, bench.kind, 1, "", "", None, "", "", None, None, "", "", {}, ())
-    return [
-        {
-            "severity": one.severity,
-            "title": one.title,
-            "what": one.what,
-            "suggestion": one.suggestion,
-            "requirement": one.requirement,
-        }
-        for one in read_review_edits(text, empty, "the answer").added
-    ]
+    return {"verdict": said, "reported": said, "summary": summary, "findings": rows, "previous": previous}
 
 
 def _finding(row: dict[str, Any], id_: str) -> dict[str, Any]:

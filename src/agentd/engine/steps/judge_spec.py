@@ -43,4 +43,4 @@ REVIEWER_SPEC = JudgeSpec(
     command="impl",
     verdicts=ReviewVerdict,
 )
-JUDGE_SPECS = {bench.kind: bench for bench in (CHALLENGER_SPEC, REVIEWER_SPEC)}
+JUDGE_SPECS = {judge_spec.kind: judge_spec for judge_spec in (CHALLENGER_SPEC, REVIEWER_SPEC)}

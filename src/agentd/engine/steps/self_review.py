@@ -22,49 +22,49 @@ class SelfReviewPass:
     most: int
 
 
-def run_self_review(desk: StepContext, kind: str, spec: str, number: int, most: int) -> None:
+def run_self_review(ctx: StepContext, kind: str, spec: str, number: int, most: int) -> None:
     """In a fresh session; in automated mode in the one that wrote them all."""
     step = f"{kind}-{spec}" if spec else kind
-    names = _names(desk, kind, spec)
+    names = _names(ctx, kind, spec)
     wanted = SelfReviewPass(names, number, most)
-    desk.write_context(Role.PLANNER, Stage.PLAN)
-    resume = desk.planner_session() if kind == "plan-review" else None
-    work = desk.planner_work(
+    ctx.write_context(Role.PLANNER, Stage.PLAN)
+    resume = ctx.planner_session() if kind == "plan-review" else None
+    work = ctx.planner_work(
         step,
-        desk.prompt(kind, Role.PLANNER, Stage.PLAN, **_values(desk, kind, spec, names, resume is None)),
+        ctx.prompt(kind, Role.PLANNER, Stage.PLAN, **_values(ctx, kind, spec, names, resume is None)),
         number=number,
         effect=None,
         resume=resume,
     )
-    before = desk.change.hashes()
-    done = retries.perform_call(desk.run, work)
-    desk.mend()
-    after = desk.change.hashes()
+    before = ctx.change.hashes()
+    done = retries.perform_call(ctx.run, work)
+    ctx.fix_format()
+    after = ctx.change.hashes()
     said = read_self_review(done.text.replace(work.prompt.strip(), ""))  # a repeated prompt is not its own word
     message, warnings = self_review_outcome(said, before != after, wanted)
-    for code, words in warnings:
-        desk.run.emit(events.WarningIssued(**work.names(done.attempt), code=code, message=words))
+    for code, warning in warnings:
+        ctx.run.emit(events.WarningIssued(**work.names(done.attempt), code=code, message=warning))
     outputs = {name: after[name] for name in names if name in after}
     is_last = said is not SelfReviewResult.NEEDS_REVISION
     retries.finish_step(
-        desk.run, work, done, outputs, message, lambda old: _without_more(old, work, most) if is_last else old
+        ctx.run, work, done, outputs, message, lambda old: _without_more(old, work, most) if is_last else old
     )
 
 
-def _names(desk: StepContext, kind: str, spec: str) -> tuple[str, ...]:
+def _names(ctx: StepContext, kind: str, spec: str) -> tuple[str, ...]:
     if spec:
         return (f"specs/{spec}.md",)
-    return {"proposal-review": (PROPOSAL,), "tasks-review": (TASKS,)}.get(kind) or tuple(desk.change.hashes())
+    return {"proposal-review": (PROPOSAL,), "tasks-review": (TASKS,)}.get(kind) or tuple(ctx.change.hashes())
 
 
-def _values(desk: StepContext, kind: str, spec: str, names: tuple[str, ...], fresh: bool) -> dict[str, Any]:
+def _values(ctx: StepContext, kind: str, spec: str, names: tuple[str, ...], fresh: bool) -> dict[str, Any]:
     """What the prompt of that kind asks for."""
     if kind == "plan-review":
-        return {"documents": [desk.path(name) for name in names], "fresh": fresh}
-    one = {"document": desk.path(names[0])}
+        return {"documents": [ctx.path(name) for name in names], "fresh": fresh}
+    one = {"document": ctx.path(names[0])}
     if kind == "spec-review":
-        return one | spec_values(desk, spec)
-    return one | tasks_values(desk) if kind == "tasks-review" else one
+        return one | spec_values(ctx, spec)
+    return one | tasks_values(ctx) if kind == "tasks-review" else one
 
 
 def self_review_outcome(

@@ -113,7 +113,7 @@ class StepContext:
     def hashes(self, *names: str) -> dict[str, str]:
         return {name: document_hash(self.change.folder / name) for name in names}
 
-    def mend(self) -> None:
+    def fix_format(self) -> None:
         """Mechanical faults in what the agent wrote are put right on the spot, without an agent."""
         for name, (_, new) in fixed_documents(self.change, self.config.validation).items():
             document_backup.record_written(self.run.folder, name, new)
@@ -133,8 +133,8 @@ class StepContext:
             return None
         if agent_selection.is_local_session(self.change, session):
             return session
-        words = "the planner's session was made on another machine, so a new one goes on from the documents"
-        self.run.emit(NoticeIssued(code="session-elsewhere", message=words))
+        message = "the planner's session was made on another machine, so a new one goes on from the documents"
+        self.run.emit(NoticeIssued(code="session-elsewhere", message=message))
         return None
 
     def keep_session(self, session: str) -> None:

@@ -29,36 +29,36 @@ from agentd.engine.steps.step_context import StepContext
 from agentd.storage import files
 
 
-def save_record(desk: StepContext, record: ReviewRecord) -> str:
+def save_record(ctx: StepContext, record: ReviewRecord) -> str:
     """Its name in the change's folder."""
-    with desk.change.writing(desk.run.token):
-        files.write(desk.change.folder / _name(record), render_record(record).encode())
+    with ctx.change.writing(ctx.run.token):
+        files.write(ctx.change.folder / _name(record), render_record(record).encode())
     return _name(record)
 
 
-def unfinished_record(desk: StepContext) -> ReviewRecord | None:
+def unfinished_record(ctx: StepContext) -> ReviewRecord | None:
     """The record of a round whose verdict has not moved the change: the run that wrote it was killed."""
-    for bench in JUDGE_SPECS.values():
-        found = desk.change.records(bench.kind)
-        if len(found) > sum(one.event.startswith(f"{bench.kind}-") for one in desk.change.read().history):
+    for judge_spec in JUDGE_SPECS.values():
+        found = ctx.change.records(judge_spec.kind)
+        if len(found) > sum(one.event.startswith(f"{judge_spec.kind}-") for one in ctx.change.read().history):
             return found[-1]
     return None
 
 
-def finish_record(desk: StepContext, record: ReviewRecord, attempt: int, duration_ms: int = 0) -> None:
+def finish_record(ctx: StepContext, record: ReviewRecord, attempt: int, duration_ms: int = 0) -> None:
     """All that follows from the record; doing it twice changes nothing."""
     name, step = _name(record), record.kind
-    render_verdict(desk, record)
+    render_verdict(ctx, record)
     if step == CHALLENGER_SPEC.kind:
-        _append_block(desk, record)
+        _append_block(ctx, record)
     elif record.verdict == ReviewVerdict.APPROVED:
-        code_trees.mark_done_tasks(desk, record.judged["base"], record.judged["tree"])
+        code_trees.mark_done_tasks(ctx, record.judged["base"], record.judged["tree"])
     for finding in record.findings:
-        desk.run.emit(_made(finding, record, attempt))
-    outputs = {one: files.hash_bytes(files.read(desk.change.folder / one)) for one in (name, JUDGE_SPECS[step].page)}
+        ctx.run.emit(_made(finding, record, attempt))
+    outputs = {one: files.hash_bytes(files.read(ctx.change.folder / one)) for one in (name, JUDGE_SPECS[step].page)}
     row = StepRecord(step, record.round, 1, attempt, StepStatus.DONE, outputs, record.at)
-    desk.run.update(partial(_moved, record, row, verdict_reason(desk, record)))
-    desk.run.emit(
+    ctx.run.update(partial(_moved, record, row, verdict_reason(ctx, record)))
+    ctx.run.emit(
         events.StepFinished(
             step=step,
             round=record.round,
@@ -70,37 +70,37 @@ def finish_record(desk: StepContext, record: ReviewRecord, attempt: int, duratio
             message=record.verdict,
         )
     )
-    step_commits.commit_step(desk.run, step)
+    step_commits.commit_step(ctx.run, step)
 
 
-def render_verdict(desk: StepContext, record: ReviewRecord) -> None:
-    with desk.change.writing(desk.run.token):
-        files.write(desk.change.folder / JUDGE_SPECS[record.kind].page, verdict_page(desk, record).encode())
+def render_verdict(ctx: StepContext, record: ReviewRecord) -> None:
+    with ctx.change.writing(ctx.run.token):
+        files.write(ctx.change.folder / JUDGE_SPECS[record.kind].page, verdict_page(ctx, record).encode())
 
 
-def verdict_page(desk: StepContext, record: ReviewRecord) -> str:
-    return render_review(record, same_vendor=_is_same_vendor(desk, JUDGE_SPECS[record.kind]))
+def verdict_page(ctx: StepContext, record: ReviewRecord) -> str:
+    return render_review(record, same_vendor=_is_same_vendor(ctx, JUDGE_SPECS[record.kind]))
 
 
-def verdict_reason(desk: StepContext, record: ReviewRecord) -> str:
+def verdict_reason(ctx: StepContext, record: ReviewRecord) -> str:
     """How findings stand after the round, over all rounds."""
-    counts = count_open(current_findings(desk.change.records(record.kind)))
-    words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
-    return f"{words or 'nothing'} open ({_name(record)})"
+    counts = count_open(current_findings(ctx.change.records(record.kind)))
+    message = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
+    return f"{message or 'nothing'} open ({_name(record)})"
 
 
-def _moved(record: ReviewRecord, row: StepRecord, words: str, old: ChangeState) -> ChangeState:
+def _moved(record: ReviewRecord, row: StepRecord, reason: str, old: ChangeState) -> ChangeState:
     taken = {finding.id for finding in record.findings}
     left = tuple(finding for finding in old.findings if finding.id not in taken)
     new = replace(old.with_step(row), round=record.round, findings=left)
     event = event_for_verdict(JUDGE_SPECS[record.kind].verdicts(record.verdict))
     by = check_run.judged_specs(old, record.round) if record.kind == REVIEWER_SPEC.kind else {}
-    return new.with_transition(event, by=record.by, why=words, at=record.at, hashes={**record.judged, **by})
+    return new.with_transition(event, by=record.by, why=reason, at=record.at, hashes={**record.judged, **by})
 
 
-def _append_block(desk: StepContext, record: ReviewRecord) -> None:
-    path = desk.change.folder / PROPOSAL_FILE
-    with desk.change.writing(desk.run.token):
+def _append_block(ctx: StepContext, record: ReviewRecord) -> None:
+    path = ctx.change.folder / PROPOSAL_FILE
+    with ctx.change.writing(ctx.run.token):
         text = decode_text(files.read(path), PROPOSAL_FILE)
         if not any(block.iteration == record.round for block in find_blocks(text)):
             files.write(path, append_block(text, review_block(record)).encode())
@@ -122,8 +122,8 @@ def _made(finding: Finding, record: ReviewRecord, attempt: int) -> events.Findin
     )
 
 
-def _is_same_vendor(desk: StepContext, bench: JudgeSpec) -> bool:
-    maker, judge = (desk.config.agent_for(role) for role in (bench.maker, bench.judge))
+def _is_same_vendor(ctx: StepContext, judge_spec: JudgeSpec) -> bool:
+    maker, judge = (ctx.config.agent_for(role) for role in (judge_spec.maker, judge_spec.judge))
     is_vendor = maker.kind not in ("command", "scripted")  # of others only the name is known
     return maker.name == judge.name or (is_vendor and maker.kind == judge.kind)
 

@@ -74,8 +74,8 @@ def refuse_setup(ground: RepositoryState, change_id: str, setup: GitSetup, allow
     if setup is GitSetup.IN_PLACE:
         return
     if ground.is_ignored:
-        words = f"a {setup} needs agentd/ committed, and a .gitignore hides it from git"
-        raise SetupError(words, "take that line out and commit agentd/, or add --git in-place")
+        message = f"a {setup} needs agentd/ committed, and a .gitignore hides it from git"
+        raise SetupError(message, "take that line out and commit agentd/, or add --git in-place")
     if ground.uncommitted:
         raise SetupError(
             f"a {setup} needs agentd/ committed, and git lacks {list_names(ground.uncommitted)}",
@@ -90,11 +90,11 @@ def refuse_setup(ground: RepositoryState, change_id: str, setup: GitSetup, allow
 
 def _refuse_branch(ground: RepositoryState, branch: str) -> None:
     if ground.has_work:
-        words = f"the branch {branch} is there already and has commits of its own"
-        raise SetupError(words, f"plan this under another id; what is there shows: git log {branch}")
+        message = f"the branch {branch} is there already and has commits of its own"
+        raise SetupError(message, f"plan this under another id; what is there shows: git log {branch}")
     if ground.is_blocked:
-        words = f"a branch is called {_BLOCK}, so git can make none called {branch}"
-        raise SetupError(words, f"git branch -m {_BLOCK} another-name, then run the command again")
+        message = f"a branch is called {_BLOCK}, so git can make none called {branch}"
+        raise SetupError(message, f"git branch -m {_BLOCK} another-name, then run the command again")
 
 
 def _refuse_tree(ground: RepositoryState, branch: str, allow_dirty: bool) -> None:
@@ -115,11 +115,11 @@ def _refuse_switch(ground: RepositoryState, branch: str) -> None:
         raise _is_held(ground, branch)
     if ground.at_work:
         one = ground.at_work[0]
-        words = f"{one} is being worked on in this tree, so its branch cannot be switched"
-        raise Busy(words, f"agentd wait {one}, or add --git worktree")
+        message = f"{one} is being worked on in this tree, so its branch cannot be switched"
+        raise Busy(message, f"agentd wait {one}, or add --git worktree")
     if ground.lives_here:
-        words = f"this is the work tree of {ground.lives_here}, and another branch here would take its place"
-        raise SetupError(words, "run the command in the main work tree, or add --git worktree")
+        message = f"this is the work tree of {ground.lives_here}, and another branch here would take its place"
+        raise SetupError(message, "run the command in the main work tree, or add --git worktree")
 
 
 def _is_held(ground: RepositoryState, branch: str) -> SetupError:

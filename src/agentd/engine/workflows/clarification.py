@@ -19,43 +19,43 @@ from agentd.storage import files
 OWN = "Something else"
 
 
-def clarify_first(desk: StepContext, wishes: RunOptions) -> None:
+def clarify_first(ctx: StepContext, options: RunOptions) -> None:
     """Once, before anything is written. Cut off, it goes on with the question that was open."""
-    state = desk.change.read()
-    if not is_clarification_due(state, is_open=clarify.saved_questions(desk.change) is not None):
-        if wishes.clarifications:
-            words = f"{desk.change.id} is past its questions, so the answers of the file are ignored"
-            desk.run.emit(NoticeIssued(code="clarifications", message=words))
+    state = ctx.change.read()
+    if not is_clarification_due(state, is_open=clarify.saved_questions(ctx.change) is not None):
+        if options.clarifications:
+            message = f"{ctx.change.id} is past its questions, so the answers of the file are ignored"
+            ctx.run.emit(NoticeIssued(code="clarifications", message=message))
         return
-    refuse_second_clarification(desk.change.id, wishes, desk.change.folder)
-    if wishes.clarifications:
-        clarify.close_questions(desk, wishes.clarifications)
-    elif needs_no_clarification(wishes, desk.config, desk.change.folder):
-        clarify.close_questions(desk, _answered_so_far(desk))
-    elif wishes.person or wishes.yes:
-        clarify.close_questions(desk, _answers(desk, wishes))
+    refuse_second_clarification(ctx.change.id, options, ctx.change.folder)
+    if options.clarifications:
+        clarify.close_questions(ctx, options.clarifications)
+    elif needs_no_clarification(options, ctx.config, ctx.change.folder):
+        clarify.close_questions(ctx, _answered_so_far(ctx))
+    elif options.person or options.yes:
+        clarify.close_questions(ctx, _answers(ctx, options))
     else:
-        raise nobody_to_ask_error(desk.change.id)
+        raise nobody_to_ask_error(ctx.change.id)
 
 
-def needs_no_clarification(wishes: RunOptions, config: Config, folder: Path) -> bool:
+def needs_no_clarification(options: RunOptions, config: Config, folder: Path) -> bool:
     """The planner need not be asked for questions."""
-    is_skipped = wishes.skip_clarify or not config.workflow.human_in_loop
-    return is_skipped or bool(wishes.clarifications) or (folder / CLARIFICATIONS_FILE).is_file()
+    is_skipped = options.skip_clarify or not config.workflow.human_in_loop
+    return is_skipped or bool(options.clarifications) or (folder / CLARIFICATIONS_FILE).is_file()
 
 
-def refuse_second_clarification(change_id: str, wishes: RunOptions, folder: Path) -> None:
+def refuse_second_clarification(change_id: str, options: RunOptions, folder: Path) -> None:
     """A person's words are not written over."""
     path = folder / CLARIFICATIONS_FILE
-    if not wishes.clarifications or not path.is_file():
+    if not options.clarifications or not path.is_file():
         return
     try:
-        is_same = parse_clarifications(decode_text(files.read(path), path.name)).questions == wishes.clarifications
+        is_same = parse_clarifications(decode_text(files.read(path), path.name)).questions == options.clarifications
     except InvalidDocument:
         is_same = False
     if not is_same:  # else the same command was cut off
-        words = f"{change_id} has {CLARIFICATIONS_FILE} already"
-        raise UsageError(words, "leave --clarifications out, or edit that file")
+        message = f"{change_id} has {CLARIFICATIONS_FILE} already"
+        raise UsageError(message, "leave --clarifications out, or edit that file")
 
 
 def nobody_to_ask_error(change_id: str) -> Unanswered:
@@ -76,31 +76,31 @@ def is_only_clarified(state: ChangeState) -> bool:
     return all(step.name == clarify.CLARIFY_STEP for step in state.steps)
 
 
-def _answered_so_far(desk: StepContext) -> tuple[Answered, ...]:
+def _answered_so_far(ctx: StepContext) -> tuple[Answered, ...]:
     """What a person has said counts, also when the rest is skipped; a file of theirs says it better."""
-    asked = clarify.saved_questions(desk.change)
-    is_there = (desk.change.folder / CLARIFICATIONS_FILE).is_file()
+    asked = clarify.saved_questions(ctx.change)
+    is_there = (ctx.change.folder / CLARIFICATIONS_FILE).is_file()
     return asked.answers if asked and not is_there else ()
 
 
-def _answers(desk: StepContext, wishes: RunOptions) -> tuple[Answered, ...]:
-    asked = clarify.saved_questions(desk.change) or clarify.ask_planner(desk)
+def _answers(ctx: StepContext, options: RunOptions) -> tuple[Answered, ...]:
+    asked = clarify.saved_questions(ctx.change) or clarify.ask_planner(ctx)
     total = len(asked.questions)
     for number in range(len(asked.answers) + 1, total + 1):
-        answer = _answered(desk, number, total, asked.questions[number - 1], wishes)
+        answer = _answered(ctx, number, total, asked.questions[number - 1], options)
         asked = replace(asked, answers=(*asked.answers, answer))
-        clarify.save_questions(desk.change, asked)
+        clarify.save_questions(ctx.change, asked)
     return asked.answers
 
 
-def _answered(desk: StepContext, number: int, total: int, one: Mapping[str, Any], wishes: RunOptions) -> Answered:
+def _answered(ctx: StepContext, number: int, total: int, one: Mapping[str, Any], options: RunOptions) -> Answered:
     """By the person, or as the planner recommends where all questions are answered so."""
-    options = {text: QuestionOption(text, text) for text in one["options"]}
-    if wishes.person:
-        options[OWN] = QuestionOption(OWN, OWN, asks="Your answer:")
+    choices = {text: QuestionOption(text, text) for text in one["options"]}
+    if options.person:
+        choices[OWN] = QuestionOption(OWN, OWN, asks="Your answer:")
     why = f"Question {number} of {total}. {one['why']}"
-    question = Question(f"clarify-{number}", one["question"], tuple(options.values()), one["recommended"], why=why)
-    answer = ask_decision(desk.run, question, wishes.person, wishes.yes)
+    question = Question(f"clarify-{number}", one["question"], tuple(choices.values()), one["recommended"], why=why)
+    answer = ask_decision(ctx.run, question, options.person, options.yes)
     assert answer
-    rationale = one["why"] if wishes.person else f"{one['why']} (the planner's own recommendation)"
+    rationale = one["why"] if options.person else f"{one['why']} (the planner's own recommendation)"
     return Answered(one["topic"], one["question"], answer.reason if answer.id == OWN else answer.id, rationale)

@@ -26,8 +26,8 @@ def check_dependencies(project: Project, change_id: str, wanted: Sequence[str]) 
         if check_change_id(other) not in known and places.find_archived(other) is None:
             raise ChangeNotFound(f"there is no change '{other}' to depend on", "agentd list --all")
         if way := _way(known, other, change_id):
-            words = f"{change_id} would wait for itself: {' → '.join((change_id, *way))}"
-            raise UsageError(words, f"leave out --depends-on {other}")
+            message = f"{change_id} would wait for itself: {' → '.join((change_id, *way))}"
+            raise UsageError(message, f"leave out --depends-on {other}")
 
 
 def add_dependencies(change: Change, wanted: Sequence[str]) -> None:
@@ -62,11 +62,11 @@ def dependency_status(phase: Phase | None) -> str:
     return f"is {phase}" if phase else "is not there any more"
 
 
-def warn_dependencies(desk: StepContext) -> None:
-    for other, phase in pending_dependencies(desk.change).items():
+def warn_dependencies(ctx: StepContext) -> None:
+    for other, phase in pending_dependencies(ctx.change).items():
         stands = dependency_status(phase)
-        words = f"{desk.change.id} depends on {other}, which {stands}: its specs are not among the project's yet"
-        desk.run.emit(WarningIssued(code="depends", message=words))
+        message = f"{ctx.change.id} depends on {other}, which {stands}: its specs are not among the project's yet"
+        ctx.run.emit(WarningIssued(code="depends", message=message))
 
 
 def _way(known: dict[str, LocatedChange], start: str, goal: str) -> tuple[str, ...]:

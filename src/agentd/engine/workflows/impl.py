@@ -8,8 +8,7 @@ from typing import Any
 from agentd.change import ChangeState
 from agentd.documents import Task
 from agentd.domain import ChangeNotReady, CheckStatus, Phase, ReviewVerdict, Workflow, WrongPhase, events
-from agentd.engine.steps import check_run, code_trees, comment_findings, person_edits, review
-from agentd.engine.steps import review as reviewing
+from agentd.engine.steps import check_run, code_trees, comment_findings, judge_call, person_edits, review
 from agentd.engine.steps.implement import run_implement_step
 from agentd.engine.steps.judge_spec import REVIEWER_SPEC
 from agentd.engine.steps.step_context import StepContext
@@ -28,87 +27,87 @@ from agentd.project import git
 _REVIEWED = (Phase.IMPLEMENTING, Phase.COMPLETE)
 
 
-def build_tasks(desk: StepContext, wishes: RunOptions) -> None:
+def build_tasks(ctx: StepContext, options: RunOptions) -> None:
     """The tasks that are left, run by run."""
-    tasks = wanted_tasks(desk, wishes)
-    is_sequential = desk.config.workflow.sequential_implementation
-    while runs := task_batches.remaining_batches(desk.change.read(), tasks, is_sequential):
+    tasks = wanted_tasks(ctx, options)
+    is_sequential = ctx.config.workflow.sequential_implementation
+    while runs := task_batches.remaining_batches(ctx.change.read(), tasks, is_sequential):
         first = runs[0]
-        done = sorted(task_batches.built_tasks(desk.change.read()))
+        done = sorted(task_batches.built_tasks(ctx.change.read()))
         run_implement_step(
-            desk, first.step, first.number, first.tasks, done, is_last=len(runs) == 1 and not wishes.tasks
+            ctx, first.step, first.number, first.tasks, done, is_last=len(runs) == 1 and not options.tasks
         )
 
 
-def wanted_tasks(desk: StepContext, wishes: RunOptions) -> tuple[Task, ...]:
+def wanted_tasks(ctx: StepContext, options: RunOptions) -> tuple[Task, ...]:
     """All tasks in their order, or those of `--tasks`."""
-    tasks = task_batches.tasks_in_order(code_trees.read_change_tasks(desk.change), desk.change.id)
+    tasks = task_batches.tasks_in_order(code_trees.read_change_tasks(ctx.change), ctx.change.id)
     return (
-        task_batches.select_tasks(tasks, wishes.tasks, task_batches.built_tasks(desk.change.read()))
-        if wishes.tasks
+        task_batches.select_tasks(tasks, options.tasks, task_batches.built_tasks(ctx.change.read()))
+        if options.tasks
         else tasks
     )
 
 
-def judge_code(desk: StepContext, wishes: RunOptions) -> bool:
+def judge_code(ctx: StepContext, options: RunOptions) -> bool:
     """One verdict on the code as it is. False: that tree was judged already, and judging it again is not wished."""
-    if desk.change.read().phase not in _REVIEWED:
-        raise ChangeNotReady(f"{desk.change.id} has no code to review yet", f"agentd impl {desk.change.id}")
+    if ctx.change.read().phase not in _REVIEWED:
+        raise ChangeNotReady(f"{ctx.change.id} has no code to review yet", f"agentd impl {ctx.change.id}")
     task_batches.tasks_in_order(
-        code_trees.read_change_tasks(desk.change), desk.change.id
+        code_trees.read_change_tasks(ctx.change), ctx.change.id
     )  # without tasks nothing says what is done
-    refuse_conflict_markers(desk.change)
-    base = desk.change.read().base.tree
-    if base and not code_trees.changed_paths(desk.change, base, code_trees.current_tree(desk.change)):
-        raise ChangeNotReady(f"no code of {desk.change.id} has changed yet", f"agentd impl {desk.change.id}")
-    apply_code_edits(desk)
-    is_wished = wishes.review and not has_judged(desk.change.read())  # a resumed command has it already
-    is_due = is_wished or not is_code_judged(desk)
+    refuse_conflict_markers(ctx.change)
+    base = ctx.change.read().base.tree
+    if base and not code_trees.changed_paths(ctx.change, base, code_trees.current_tree(ctx.change)):
+        raise ChangeNotReady(f"no code of {ctx.change.id} has changed yet", f"agentd impl {ctx.change.id}")
+    apply_code_edits(ctx)
+    is_wished = options.review and not has_judged(ctx.change.read())  # a resumed command has it already
+    is_due = is_wished or not is_code_judged(ctx)
     if is_due:
-        round_ = len(desk.change.records(REVIEWER_SPEC.kind)) + 1
-        reviewing.run_review_step(desk, check_run.run_checks(desk, round_))
+        round_ = len(ctx.change.records(REVIEWER_SPEC.kind)) + 1
+        review.run_review_step(ctx, check_run.run_checks(ctx, round_))
     return is_due
 
 
-def answer_review(desk: StepContext) -> None:
+def answer_review(ctx: StepContext) -> None:
     """The implementer's part of a round."""
-    if desk.change.read().phase is not Phase.IMPLEMENTING:
-        raise WrongPhase(f"{desk.change.id} is {desk.change.read().phase}", f"agentd status {desk.change.id}")
-    apply_code_edits(desk)
-    record = last_record(desk.change, REVIEWER_SPEC)
-    if record is None or not review.findings_for_implementer(desk):
+    if ctx.change.read().phase is not Phase.IMPLEMENTING:
+        raise WrongPhase(f"{ctx.change.id} is {ctx.change.read().phase}", f"agentd status {ctx.change.id}")
+    apply_code_edits(ctx)
+    record = last_record(ctx.change, REVIEWER_SPEC)
+    if record is None or not judge_call.open_judge_findings(ctx, REVIEWER_SPEC):
         what = "was never reviewed" if record is None else "has no open finding"
-        raise ChangeNotReady(f"{desk.change.id} {what}", f"agentd review {desk.change.id}")
-    if not is_answered(desk.change, record.round + 1, REVIEWER_SPEC.answer):
-        review.run_resolve_step(desk, record, use_round)
+        raise ChangeNotReady(f"{ctx.change.id} {what}", f"agentd review {ctx.change.id}")
+    if not is_answered(ctx.change, record.round + 1, REVIEWER_SPEC.answer):
+        review.run_resolve_step(ctx, record, use_round)
 
 
-def run_review_rounds(desk: StepContext, wishes: RunOptions) -> None:
-    if wishes.review or not _is_cut_off(desk):
-        judge_code(desk, wishes)
-    while desk.change.read().phase is Phase.IMPLEMENTING and _goes_on(desk, wishes):
-        answer_review(desk)
-        judge_code(desk, replace(wishes, review=False))
+def run_review_rounds(ctx: StepContext, options: RunOptions) -> None:
+    if options.review or not _is_cut_off(ctx):
+        judge_code(ctx, options)
+    while ctx.change.read().phase is Phase.IMPLEMENTING and _goes_on(ctx, options):
+        answer_review(ctx)
+        judge_code(ctx, replace(options, review=False))
 
 
-def is_code_judged(desk: StepContext) -> bool:
+def is_code_judged(ctx: StepContext) -> bool:
     """The last verdict is on the tree as it is, and the implementer has answered nothing since."""
-    record = last_record(desk.change, REVIEWER_SPEC)
-    if record is None or is_answered(desk.change, record.round + 1, REVIEWER_SPEC.answer):
+    record = last_record(ctx.change, REVIEWER_SPEC)
+    if record is None or is_answered(ctx.change, record.round + 1, REVIEWER_SPEC.answer):
         return False
-    if record.at < task_batches.implementation_start(desk.change.read()):
+    if record.at < task_batches.implementation_start(ctx.change.read()):
         return False  # it was the code of another plan
-    now, left = code_trees.current_tree(desk.change), check_run.tree_left_by_checks(desk.change.read(), record.round)
-    return any(not code_trees.changed_paths(desk.change, tree, now) for tree in (record.judged["tree"], left) if tree)
+    now, left = code_trees.current_tree(ctx.change), check_run.tree_left_by_checks(ctx.change.read(), record.round)
+    return any(not code_trees.changed_paths(ctx.change, tree, now) for tree in (record.judged["tree"], left) if tree)
 
 
-def apply_code_edits(desk: StepContext) -> None:
-    if record := last_record(desk.change, REVIEWER_SPEC):
-        person_edits.apply_person_edits(desk, record)
-    comment_findings.apply_comments(desk, REVIEWER_SPEC)
+def apply_code_edits(ctx: StepContext) -> None:
+    if record := last_record(ctx.change, REVIEWER_SPEC):
+        person_edits.apply_person_edits(ctx, record)
+    comment_findings.apply_comments(ctx, REVIEWER_SPEC)
 
 
-def accept_known_failures(desk: StepContext, reason: str, by: str) -> None:
+def accept_known_failures(ctx: StepContext, reason: str, by: str) -> None:
     """A person says that what failed before the first edit was there before."""
 
     def known(old: ChangeState) -> ChangeState:
@@ -117,102 +116,102 @@ def accept_known_failures(desk: StepContext, reason: str, by: str) -> None:
             old, [{**row, **(said if _failed(row) else {})} for row in check_run.check_baseline(old)]
         )
 
-    if not any(_failed(row) for row in check_run.check_baseline(desk.change.read())):
-        words = "no check failed before the first edit, so --known-failures has nothing to say"
-        raise WrongPhase(words, f"leave it out: agentd impl {desk.change.id}")
-    desk.run.update(known)
+    if not any(_failed(row) for row in check_run.check_baseline(ctx.change.read())):
+        message = "no check failed before the first edit, so --known-failures has nothing to say"
+        raise WrongPhase(message, f"leave it out: agentd impl {ctx.change.id}")
+    ctx.run.update(known)
     made = events.DecisionMade(id="known-failures", answer="known", reason=reason, by=f"person:{by}", via="flag")
-    desk.run.emit(made)
+    ctx.run.emit(made)
 
 
 def _failed(row: Mapping[str, Any]) -> bool:
     return row.get("status") == CheckStatus.FAILED
 
 
-def _is_cut_off(desk: StepContext) -> bool:
+def _is_cut_off(ctx: StepContext) -> bool:
     """The implementer was at work on the findings when the run ended: half of that is not judged."""
-    state, record = desk.change.read(), last_record(desk.change, REVIEWER_SPEC)
+    state, record = ctx.change.read(), last_record(ctx.change, REVIEWER_SPEC)
     if record is None or not state.run or not state.run.rounds_left:
         return False
     begun = any((row.name, row.round) == (REVIEWER_SPEC.answer, record.round + 1) for row in state.steps)
     return (
         begun
-        and not is_answered(desk.change, record.round + 1, REVIEWER_SPEC.answer)
-        and bool(review.findings_for_implementer(desk))
+        and not is_answered(ctx.change, record.round + 1, REVIEWER_SPEC.answer)
+        and bool(judge_call.open_judge_findings(ctx, REVIEWER_SPEC))
     )
 
 
-def _goes_on(desk: StepContext, wishes: RunOptions) -> bool:
+def _goes_on(ctx: StepContext, options: RunOptions) -> bool:
     """Whether the implementer is to answer and the reviewer to judge again."""
-    state, record = desk.change.read(), last_record(desk.change, REVIEWER_SPEC)
+    state, record = ctx.change.read(), last_record(ctx.change, REVIEWER_SPEC)
     assert state.run and record
-    if not review.findings_for_implementer(desk):
-        words = f'no finding is open any more; agentd impl {desk.change.id} --review, or --accept "REASON"'
-        desk.run.emit(events.NoticeIssued(code="nothing-open", message=words))
+    if not judge_call.open_judge_findings(ctx, REVIEWER_SPEC):
+        message = f'no finding is open any more; agentd impl {ctx.change.id} --review, or --accept "REASON"'
+        ctx.run.emit(events.NoticeIssued(code="nothing-open", message=message))
         return False
     if record.verdict == ReviewVerdict.MAJOR_ISSUES and has_judged(state):
         return False
-    if made_no_progress(desk.change, REVIEWER_SPEC):
-        desk.run.emit(events.WarningIssued(code="stuck", message=f"round {state.round} closed no finding"))
+    if made_no_progress(ctx.change, REVIEWER_SPEC):
+        ctx.run.emit(events.WarningIssued(code="stuck", message=f"round {state.round} closed no finding"))
         return False
-    granted = wishes.rounds if wishes.rounds is not None else desk.config.workflow.implementation_iterations
+    granted = options.rounds if options.rounds is not None else ctx.config.workflow.implementation_iterations
     if state.run.rounds_left == 0 and granted:
-        words = f"all rounds of this command are used; the same command grants {granted} more"
-        desk.run.emit(events.WarningIssued(code="rounds-used", message=words))
+        message = f"all rounds of this command are used; the same command grants {granted} more"
+        ctx.run.emit(events.WarningIssued(code="rounds-used", message=message))
     return state.run.rounds_left > 0
 
 
-def run_impl(desk: StepContext, wishes: RunOptions) -> None:
+def run_impl(ctx: StepContext, options: RunOptions) -> None:
     """The code of all tasks, and rounds until a verdict settles it; of some tasks, and no more."""
-    with _implementing(desk, wishes):
-        if desk.change.read().phase is Phase.COMPLETE and not wishes.review:
+    with _implementing(ctx, options):
+        if ctx.change.read().phase is Phase.COMPLETE and not options.review:
             return  # a killed run came to its verdict
-        dependencies.warn_dependencies(desk)
-        wanted_tasks(desk, wishes)  # refused before anything runs
-        _start(desk, wishes)
-        if not wishes.review:
-            build_tasks(desk, wishes)
-        if not wishes.tasks:  # what is known to fail makes another verdict of the same tree
-            run_review_rounds(desk, replace(wishes, review=wishes.review or bool(wishes.known_failures)))
+        dependencies.warn_dependencies(ctx)
+        wanted_tasks(ctx, options)  # refused before anything runs
+        _start(ctx, options)
+        if not options.review:
+            build_tasks(ctx, options)
+        if not options.tasks:  # what is known to fail makes another verdict of the same tree
+            run_review_rounds(ctx, replace(options, review=options.review or bool(options.known_failures)))
 
 
-def run_implement(desk: StepContext, wishes: RunOptions) -> None:
+def run_implement(ctx: StepContext, options: RunOptions) -> None:
     """The code only: the phase command `implement`."""
-    with _implementing(desk, wishes):
-        _start(desk, wishes)
-        build_tasks(desk, wishes)
+    with _implementing(ctx, options):
+        _start(ctx, options)
+        build_tasks(ctx, options)
 
 
-def run_review(desk: StepContext, wishes: RunOptions) -> None:
+def run_review(ctx: StepContext, options: RunOptions) -> None:
     """Checks and verdict only: the phase command `review`."""
-    with _implementing(desk, wishes):
-        if not judge_code(desk, wishes):
-            desk.run.emit(already_judged_notice(desk.change, REVIEWER_SPEC, f"agentd impl {desk.change.id} --review"))
+    with _implementing(ctx, options):
+        if not judge_code(ctx, options):
+            ctx.run.emit(already_judged_notice(ctx.change, REVIEWER_SPEC, f"agentd impl {ctx.change.id} --review"))
 
 
-def run_resolve(desk: StepContext, wishes: RunOptions) -> None:
+def run_resolve(ctx: StepContext, options: RunOptions) -> None:
     """The implementer's answers only: the phase command `resolve-reviews`."""
-    with _implementing(desk, wishes):
-        answer_review(desk)
+    with _implementing(ctx, options):
+        answer_review(ctx)
 
 
-def decide_code(desk: StepContext, answer: str, reason: str, by: str, read: str = "") -> None:
+def decide_code(ctx: StepContext, answer: str, reason: str, by: str, read: str = "") -> None:
     """What a person decides without being asked: `--accept`, `--send-back`, `--plan-wrong`; `read` as for a plan."""
-    tree = read_digest.current_reading(desk.change).get(read_digest.CODE_TREE_KEY, "") if read else ""
-    read_digest.check_reading(desk.change, read)
-    with _implementing(desk, RunOptions(rounds=0)):
-        apply_code_edits(desk)
-        read_digest.check_reading(desk.change, read)  # a comment may have come in between
-        person_decisions.CODE_DECISIONS[answer](desk, reason, by, tree)
+    tree = read_digest.current_reading(ctx.change).get(read_digest.CODE_TREE_KEY, "") if read else ""
+    read_digest.check_reading(ctx.change, read)
+    with _implementing(ctx, RunOptions(rounds=0)):
+        apply_code_edits(ctx)
+        read_digest.check_reading(ctx.change, read)  # a comment may have come in between
+        person_decisions.CODE_DECISIONS[answer](ctx, reason, by, tree)
 
 
-def _start(desk: StepContext, wishes: RunOptions) -> None:
-    impl_start.start_implementation(desk)
-    if wishes.known_failures:
-        accept_known_failures(desk, wishes.known_failures, git.user_name(desk.change.tree))
+def _start(ctx: StepContext, options: RunOptions) -> None:
+    impl_start.start_implementation(ctx)
+    if options.known_failures:
+        accept_known_failures(ctx, options.known_failures, git.user_name(ctx.change.tree))
 
 
-def _implementing(desk: StepContext, wishes: RunOptions) -> AbstractContextManager[None]:
-    settings = desk.config.workflow
-    granted = wishes.rounds if wishes.rounds is not None else settings.implementation_iterations
-    return run_scope(desk, lambda old: begin_run_state(old, Workflow.IMPL, granted))
+def _implementing(ctx: StepContext, options: RunOptions) -> AbstractContextManager[None]:
+    settings = ctx.config.workflow
+    granted = options.rounds if options.rounds is not None else settings.implementation_iterations
+    return run_scope(ctx, lambda old: begin_run_state(old, Workflow.IMPL, granted))

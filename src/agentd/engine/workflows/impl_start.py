@@ -42,49 +42,49 @@ def _complete(change: Change) -> str:
     return f"{change.id} is complete, but {', '.join(names[:3])}{more} changed since: agentd impl {change.id} --review"
 
 
-def start_implementation(desk: StepContext) -> None:
+def start_implementation(ctx: StepContext) -> None:
     """The base tree and the checks on it, once; a run that was cut off before has edited nothing."""
-    change, state = desk.change, desk.change.read()
+    change, state = ctx.change, ctx.change.read()
     refuse_unmerged(change)
     refuse_conflict_markers(change)
     if state.base.tree:
         check_trees_exist(change.tree, state.base.tree, change.id)
-    if not desk.config.checks:
-        words = "no checks are configured, so nothing proves this code: add [[checks]] to agentd/config.toml"
-        desk.run.emit(WarningIssued(code="no-checks", message=words))
+    if not ctx.config.checks:
+        message = "no checks are configured, so nothing proves this code: add [[checks]] to agentd/config.toml"
+        ctx.run.emit(WarningIssued(code="no-checks", message=message))
     if state.phase is not Phase.CHALLENGED:
         if state.base.tree is None:  # a folder of an older version
-            desk.run.update(lambda old: replace(old, base=replace(old.base, tree=_older(change, old))))
-        _warn_of_edits(desk, state)
+            ctx.run.update(lambda old: replace(old, base=replace(old.base, tree=_older(change, old))))
+        _warn_of_edits(ctx, state)
         return
     if is_plan_edited(change):
         hint = f'agentd plan {change.id} --rechallenge, or agentd plan {change.id} --accept "REASON"'
         raise ChangeNotReady(f"the plan of {change.id} was edited since it was approved", hint)
     task_batches.tasks_in_order(code_trees.read_change_tasks(change), change.id)
     if state.base.tree:  # it was begun before, with another plan
-        desk.run.update(lambda old: _started(old, str(old.base.tree), change.hashes()))
+        ctx.run.update(lambda old: _started(old, str(old.base.tree), change.hashes()))
         return
-    proof = check_run.run_checks(desk, check_run.BASELINE_STEP)
+    proof = check_run.run_checks(ctx, check_run.BASELINE_STEP)
     code_trees.keep_tree(change, "base", proof.tree)
-    _warn_of_failures(desk, proof)
-    desk.run.update(lambda old: _started(check_run.with_baseline(old, proof.rows), proof.tree, change.hashes()))
+    _warn_of_failures(ctx, proof)
+    ctx.run.update(lambda old: _started(check_run.with_baseline(old, proof.rows), proof.tree, change.hashes()))
 
 
-def _warn_of_failures(desk: StepContext, proof: check_run.CheckRun) -> None:
+def _warn_of_failures(ctx: StepContext, proof: check_run.CheckRun) -> None:
     """Before any money is spent: some will stand in the way of every review."""
     for result, _ in proof.results:
         if not result.required or result.status is CheckStatus.PASSED:
             continue
         if result.status is CheckStatus.COULD_NOT_RUN:
-            words = f"the required check {result.name} could not run; no review can approve while that is so"
+            message = f"the required check {result.name} could not run; no review can approve while that is so"
         elif result.failed_tests and result.is_whole:
-            words = f"the required check {result.name} fails already; only what fails newly will count"
+            message = f"the required check {result.name} fails already; only what fails newly will count"
         else:
-            words = (
+            message = (
                 f"the required check {result.name} fails already, and its failures have no names to compare: it will "
-                f'stand in the way of every review, unless agentd impl {desk.change.id} --known-failures "REASON"'
+                f'stand in the way of every review, unless agentd impl {ctx.change.id} --known-failures "REASON"'
             )
-        desk.run.emit(WarningIssued(code="fails-already", message=words))
+        ctx.run.emit(WarningIssued(code="fails-already", message=message))
 
 
 def _started(old: ChangeState, base: str, hashes: dict[str, str]) -> ChangeState:
@@ -95,18 +95,18 @@ def _started(old: ChangeState, base: str, hashes: dict[str, str]) -> ChangeState
     )
 
 
-def _warn_of_edits(desk: StepContext, state: ChangeState) -> None:
+def _warn_of_edits(ctx: StepContext, state: ChangeState) -> None:
     """tasks.md is left out: agentd ticks in it."""
     starts = [n for n, one in enumerate(state.history, 1) if one.event is TransitionEvent.IMPLEMENTATION_STARTED]
     begun = state.history[starts[-1] - 1].hashes if starts else {}
     edited = (
-        [name for name in state.changed_documents(begun, desk.change.hashes(), starts[-1]) if name != "tasks.md"]
+        [name for name in state.changed_documents(begun, ctx.change.hashes(), starts[-1]) if name != "tasks.md"]
         if begun
         else []
     )
     if edited:
-        words = f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is"
-        desk.run.emit(WarningIssued(code="plan-edited", message=words))
+        message = f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is"
+        ctx.run.emit(WarningIssued(code="plan-edited", message=message))
 
 
 def _older(change: Change, old: ChangeState) -> str:
@@ -117,12 +117,12 @@ def refuse_conflict_markers(change: Change) -> None:
     """A spec with two texts in one says nothing that code could be judged by."""
     for path in sorted((change.folder / "specs").glob("*.md")):
         if lines := find_conflict_markers(path.read_text("utf-8", "replace"), path.name):
-            words = f"specs/{path.name}:{lines[0]} has a conflict that is not solved"
-            raise ChangeNotReady(words, f"solve it, then: agentd validate {change.id}")
+            message = f"specs/{path.name}:{lines[0]} has a conflict that is not solved"
+            raise ChangeNotReady(message, f"solve it, then: agentd validate {change.id}")
 
 
 def refuse_unmerged(change: Change) -> None:
     rows = git.run(change.tree, "ls-files", "--unmerged", "-z").split("\0")
     if names := sorted({row.partition("\t")[2] for row in rows if row}):
-        words = f"a merge is not settled: {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
-        raise Refusal(words, "git status shows it; settle it, then run the command again")
+        message = f"a merge is not settled: {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
+        raise Refusal(message, "git status shows it; settle it, then run the command again")

@@ -21,7 +21,7 @@ from agentd.domain import (
     clock,
     join_words,
 )
-from agentd.engine.steps import check_run, code_trees, format_fix, person_edits, review
+from agentd.engine.steps import check_run, code_trees, format_fix, judge_call, person_edits
 from agentd.engine.steps.check_run import CheckRun
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, REVIEWER_SPEC, JudgeSpec
 from agentd.engine.steps.step_context import StepContext
@@ -152,7 +152,7 @@ def accept_code(desk: StepContext, reason: str, by: str, read: str) -> None:
     record = last_record(desk.change, REVIEWER_SPEC)
     if record:
         made = [FindingEdit(one.id, ADDED, edit_content(one), one.by, at) for one in waiting]
-        left = (*review.findings_for_implementer(desk), *waiting)
+        left = (*judge_call.open_judge_findings(desk, REVIEWER_SPEC), *waiting)
         made += [FindingEdit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in left]
         if made:
             person_edits.write_edits(desk, record, made)

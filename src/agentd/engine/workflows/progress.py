@@ -134,8 +134,8 @@ def _after(row: ProgressRow, event: events.Event, at: float) -> ProgressRow:
     match event:
         case events.StepStarted(attempt=attempt):
             who = ", ".join(word for word in (event.agent, event.model) if word)
-            words = f"tried again after: {row.words}" if row.stand is StepProgress.WAITING else ""
-            row = replace(row, stand=StepProgress.RUNNING, agent=_cut(who), attempt=attempt, since=at, words=words)
+            message = f"tried again after: {row.words}" if row.stand is StepProgress.WAITING else ""
+            row = replace(row, stand=StepProgress.RUNNING, agent=_cut(who), attempt=attempt, since=at, words=message)
             return replace(row, answer=StepAnswer.GOOD)
         case events.StepFinished(status=status, duration_ms=took):
             row = replace(row, took=row.took + took / 1000)

@@ -74,8 +74,8 @@ def select_tasks(tasks: Sequence[Task], wanted: Sequence[str], finished: Collect
         raise UsageError("--tasks names no task", f"the tasks are {', '.join(known)}")
     for one in ids:
         if lacking := [other for other in known[one].depends_on if other not in (*ids, *finished)]:
-            words = f"task {one} builds on {', '.join(lacking)}, which is not done yet"
-            raise Refusal(words, f"add it: --tasks {','.join([*lacking, *ids])}")
+            message = f"task {one} builds on {', '.join(lacking)}, which is not done yet"
+            raise Refusal(message, f"add it: --tasks {','.join([*lacking, *ids])}")
     return tuple(task for task in tasks if task.id in ids)
 
 

@@ -12,9 +12,9 @@ def challenges(change: Change) -> list[ReviewRecord]:
     return list(change.records(CHALLENGER_SPEC.kind))
 
 
-def last_record(change: Change, bench: JudgeSpec = CHALLENGER_SPEC) -> ReviewRecord | None:
+def last_record(change: Change, judge_spec: JudgeSpec = CHALLENGER_SPEC) -> ReviewRecord | None:
     """The last verdict of that judge."""
-    found = change.records(bench.kind)
+    found = change.records(judge_spec.kind)
     return found[-1] if found else None
 
 
@@ -28,13 +28,13 @@ def is_plan_judged(change: Change) -> bool:
     return not state.changed_documents(found[-1].judged, change.hashes(), moves[-1] if moves else 0)
 
 
-def already_judged_notice(change: Change, bench: JudgeSpec, again: str) -> NoticeIssued:
+def already_judged_notice(change: Change, judge_spec: JudgeSpec, again: str) -> NoticeIssued:
     """A verdict that is told anew is not a new one; `again` is the command that asks for one."""
-    record = last_record(change, bench)
+    record = last_record(change, judge_spec)
     assert record
     when = record.at[:16].replace("T", " ")
-    words = f"this was judged already, in round {record.round} on {when} UTC; {again} judges it again"
-    return NoticeIssued(code="judged-already", message=words)
+    message = f"this was judged already, in round {record.round} on {when} UTC; {again} judges it again"
+    return NoticeIssued(code="judged-already", message=message)
 
 
 def is_plan_as_decided(change: Change) -> bool:
@@ -83,12 +83,12 @@ def judge_spec_for(phase: Phase) -> JudgeSpec:
     return JUDGE_SPECS[phase.judged_by]
 
 
-def made_no_progress(change: Change, bench: JudgeSpec = CHALLENGER_SPEC) -> bool:
+def made_no_progress(change: Change, judge_spec: JudgeSpec = CHALLENGER_SPEC) -> bool:
     """The last round was this command's, the maker had its turn in it, and every finding is as open as before."""
-    found, state = change.records(bench.kind), change.read()
+    found, state = change.records(judge_spec.kind), change.read()
     since = state.run.steps_before if state.run else 0
-    is_ours = any((step.name, step.round) == (bench.kind, len(found)) for step in state.steps[since:])
-    if len(found) < 2 or not is_ours or not is_answered(change, len(found), bench.answer):
+    is_ours = any((step.name, step.round) == (judge_spec.kind, len(found)) for step in state.steps[since:])
+    if len(found) < 2 or not is_ours or not is_answered(change, len(found), judge_spec.answer):
         return False
     before = {one.id for one in current_findings(found[:-1]) if one.state.is_open}
     after = {one.id for one in current_findings(found) if one.state.is_open}
