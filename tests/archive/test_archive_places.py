@@ -131,7 +131,7 @@ def test_unresolved_merge_stops_the_archive(notes: Scenario) -> None:
     notes.commit("main")
     assert notes.execute("git", "merge", "side").code == 1
     error = refused(notes)
-    assert error["message"] == "a merge is not settled: README.md" and error["hint"].startswith("git status")
+    assert error["message"] == "a merge is not finished: README.md" and error["hint"].startswith("git status")
 
 
 # ---- branch

@@ -73,7 +73,7 @@ def test_requirement_changed_by_two_changes_stops_the_second_archive(notes: Scen
     )
     assert told.err == (
         "Error: notes:R2 was changed by others since second began, and second changes it too\n"
-        "  → agentd rebase second brings the change onto the specs of today\n"
+        "  → agentd rebase second brings the change up to date with the current specs\n"
     )
     assert notes.agentd("archive", "second", "--dry-run").out == told.out, "a dry run says so too"
 
@@ -263,7 +263,7 @@ def test_unreadable_file_is_named_with_a_hint(notes: Scenario, file: str, data: 
     (notes.root / file).write_bytes(data)
     error = archived(notes, SHORT_TITLES_ID).json["error"]
     assert error["code"] == "format-invalid" and error["message"].startswith(words), error
-    assert error["hint"] == "mend it, then run the command again"
+    assert error["hint"] == "fix it, then run the command again"
 
 
 def test_unmergeable_spec_of_the_change_is_named(notes: Scenario) -> None:

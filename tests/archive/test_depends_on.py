@@ -42,7 +42,7 @@ def test_dependency_archived_only_in_another_worktree_is_not_enough(project: Sce
     change.update(lambda old: replace(old, depends_on=("typo",)))
     assert project.agentd("archive", "typo").code == 0
     refused = project.agentd("archive", "tagged", "--json")
-    words = "tagged depends on typo, which is archived, but not in this work tree"
+    words = "tagged depends on typo, which is archived, but not in this worktree"
     assert refused.json["error"]["message"] == words
 
 

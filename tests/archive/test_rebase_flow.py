@@ -191,7 +191,7 @@ def test_conflict_markers_block_review_and_acceptance(notes: Scenario) -> None:
     assert notes.agentd("rebase", "short").code == 1
     refused = notes.agentd("impl", "short", "--review", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "change-not-ready"), refused.out
-    assert "has a conflict that is not solved" in refused.json["error"]["message"]
+    assert "has an unresolved conflict" in refused.json["error"]["message"]
     assert change.read().phase == "complete"
     shown = notes.agentd("status", "short", "--json")
     assert shown.json["next"] == "agentd impl short --review" and "specs/notes.md" in shown.json["edited"]

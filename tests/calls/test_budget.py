@@ -60,7 +60,7 @@ def test_error_shows_the_amounts_and_how_to_raise_the_limit() -> None:
     error = refused(limits(), Spending(9.0, 0), 1.02)
     assert error.message == "add-oauth has cost 10.02 USD of its 10.00 USD"
     assert error.hint == (
-        "agentd plan add-oauth --raise-budget 20 goes on; or set budget.per_change above 10.02 in agentd/config.toml "
+        "agentd plan add-oauth --raise-budget 20 continues; or set budget.per_change above 10.02 in agentd/config.toml "
         "(or run agentd --set budget.per_change=20 …), then run the command again"
     )
 
@@ -128,7 +128,7 @@ def test_max_cost_limits_a_run() -> None:
 def test_run_over_max_cost_says_how_to_continue() -> None:
     error = refused(limits(), Spending(1.0, 1.0, 0.5), 0.02, max_cost=0.5)
     assert error.message == "this run has cost 0.52 USD of the 0.50 USD it may (--max-cost)"
-    assert error.hint == "run again with a higher --max-cost, such as 1: it goes on where it stopped"
+    assert error.hint == "run again with a higher --max-cost, such as 1: it continues where it stopped"
 
 
 def test_change_budget_is_reported_before_max_cost() -> None:

@@ -137,7 +137,7 @@ def test_one_signal_stops_a_run_cleanly(project: Scenario, number: signal.Signal
         first.send_signal(number)
         _, err = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130
-    assert "to go on: agentd plan add-oauth" in err
+    assert "to continue: agentd plan add-oauth" in err
     assert change.active_run() is None
     assert change.read().total_cost == 0.25
     assert [str(step.status) for step in change.read().steps] == ["failed"]

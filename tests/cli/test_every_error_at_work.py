@@ -80,7 +80,7 @@ def test_unreadable_verdict_points_to_the_transcript(project: Scenario) -> None:
 def test_exhausted_budget_suggests_raise_budget(project: Scenario) -> None:
     project.with_agents(plan_steps(), "[budget]\nper_change = 0.02\n")
     hint = refused(OverBudget, project, *PLAN, names="add-oauth has cost 0.03 USD of its 0.02 USD")
-    (typed,) = re.findall(r"^(agentd plan add-oauth --raise-budget \S+) goes on", hint)
+    (typed,) = re.findall(r"^(agentd plan add-oauth --raise-budget \S+) continues", hint)
     assert "person:dev decided: 0.04" in leads_on(project, typed).err
 
 
@@ -116,9 +116,9 @@ def test_interrupted_run_names_the_command_to_continue(project: Scenario) -> Non
         run.send_signal(signal.SIGINT)
         rest = run.stderr.read()
     hint = told(Interrupted, Result(run.returncode, "", before + rest), names="interrupted")
-    assert hint == "to go on: agentd plan add-oauth"
+    assert hint == "to continue: agentd plan add-oauth"
     project.replay(plan_steps())
-    assert leads_on(project, hint.removeprefix("to go on: ")).code == 0
+    assert leads_on(project, hint.removeprefix("to continue: ")).code == 0
 
 
 def test_failed_demo_suggests_keep(box: Scenario, tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_mistyped_id_for_plan_also_offers_a_new_change(begun: Scenario) -> None:
 
 def test_unanswered_clarification_questions_name_their_flags(begun: Scenario) -> None:
     begun.env["PATH"] = f"{fake_agent(begun)}:{begun.env['PATH']}"
-    hint = way_on(begun.agentd("plan", "add-tags", WORDS), 1, "nobody is here to answer questions about add-tags")
+    hint = way_on(begun.agentd("plan", "add-tags", WORDS), 1, "nobody is available to answer questions about add-tags")
     assert all(flag in hint for flag in ("--skip-clarify", "--yes", "--clarifications FILE.json"))
     assert not (begun.root / "agentd/changes/add-tags").exists()
 

@@ -60,10 +60,10 @@ def test_over_budget_error_suggests_raise_budget_and_the_run_continues(project: 
     over = project.run("plan", "--json")
     hint = over.json["error"]["hint"]
     assert over.code == 7 and hint.startswith(
-        "agentd plan add-oauth --raise-budget 0.12 goes on; or set budget.per_change"
+        "agentd plan add-oauth --raise-budget 0.12 continues; or set budget.per_change"
     )
     assert project.started_steps() == []
-    ended = project.agentd(*hint.split(" goes on")[0].split()[1:], "--json")
+    ended = project.agentd(*hint.split(" continues")[0].split()[1:], "--json")
     assert (ended.code, ended.json["phase"], project.started_steps()) == (0, "challenged", ["challenge"])
     raised = change.read().budget
     assert raised and (raised.per_change, raised.by) == (0.12, "person:dev") and raised.at
@@ -92,7 +92,7 @@ def test_impl_suggests_its_own_raise_budget_command(project: Scenario) -> None:
     )
     over = project.run("impl", "--rounds", "0", "--json")
     assert over.code == 7
-    assert over.json["error"]["hint"].startswith("agentd impl greet --raise-budget 0.2 goes on")
+    assert over.json["error"]["hint"].startswith("agentd impl greet --raise-budget 0.2 continues")
     assert project.run("impl", "--rounds", "0", "--raise-budget", "0.2", "--json").code == 1
 
 

@@ -226,7 +226,7 @@ def test_missing_terminal_names_the_three_flags_and_writes_nothing(project: Scen
     before = project_files(project.root)
     for command in ("plan", "proposal"):
         ended = project.agentd(command, "add-oauth", SIGN_IN)
-        assert ended.code == 1 and "nobody is here to answer questions about add-oauth" in ended.err
+        assert ended.code == 1 and "nobody is available to answer questions about add-oauth" in ended.err
         words = " ".join(ended.err.split())
         assert all(flag in words for flag in ("--skip-clarify", "--clarifications FILE.json", "--yes"))
     assert project_files(project.root) == before

@@ -82,7 +82,7 @@ def test_detach_and_wait_print_readable_text(project: Scenario) -> None:
     wait_until(lambda: project.started_steps() == ["proposal-gen"], "the first step has started")
     project.agentd("stop", "add-oauth")
     told = project.agentd("wait", "add-oauth")
-    assert told.code == 130 and "to go on: agentd plan add-oauth" in told.out
+    assert told.code == 130 and "to continue: agentd plan add-oauth" in told.out
 
 
 def test_interrupting_wait_says_that_the_run_continues(project: Scenario) -> None:
@@ -182,7 +182,7 @@ def test_killed_run_is_reported_as_interrupted_and_can_continue(project: Scenari
     out, _ = watching.communicate()
     told = json.loads(out)
     assert (watching.returncode, told["state"], told["result"]["error"]["code"]) == (130, "ended", "interrupted")
-    assert told["result"]["error"]["hint"] == "to go on: agentd plan add-oauth --json"
+    assert told["result"]["error"]["hint"] == "to continue: agentd plan add-oauth --json"
     assert wait(project)[1]["result"]["error"]["code"] == "interrupted", "also for one who comes later"
     project.replay(plan_steps())
     assert detach(project).code == 0

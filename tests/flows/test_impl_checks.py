@@ -202,7 +202,7 @@ def test_review_after_the_check_was_removed_says_nothing_verifies_the_code(proje
     assert project.run("impl", "--rounds", "0").code == 1
     project.configure((project.root / "agentd/config.toml").read_text().replace(CHECK, ""))
     end = project.run("impl", "--review")
-    assert "no checks are configured, so nothing proves this code" in end.err
+    assert "no checks are configured, so nothing verifies this code" in end.err
     assert end.code == 0 and project.state().phase is Phase.COMPLETE
     assert "**No checks are configured.**" in (project.folder / "REVIEW.md").read_text()
     (word,) = project.review_record(2)["previous"]

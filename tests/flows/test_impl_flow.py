@@ -267,7 +267,7 @@ def test_missing_checks_are_warned_about(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, more="")
     end = project.run("impl")
     assert end.code == 0
-    assert "no checks are configured, so nothing proves this code" in end.err and "no-checks" in warned(project)
+    assert "no checks are configured, so nothing verifies this code" in end.err and "no-checks" in warned(project)
     assert "**No checks are configured.**" in (project.folder / "REVIEW.md").read_text()
     assert project.review_record()["checks"] in ([], None)
 

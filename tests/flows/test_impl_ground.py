@@ -29,7 +29,7 @@ def test_unresolved_merge_stops_impl_before_anything_runs(project: Scenario) -> 
     project.paste("git switch -qc other && echo theirs > README.md && git commit -qam theirs && git switch -q main")
     project.paste("echo ours > README.md && git commit -qam ours && (git merge other || true)")
     end = project.run("impl", "--json")
-    assert (end.code, end.json["error"]["message"]) == (1, "a merge is not settled: README.md")
+    assert (end.code, end.json["error"]["message"]) == (1, "a merge is not finished: README.md")
     assert "git status" in end.json["error"]["hint"]
     assert project.state().phase is Phase.CHALLENGED and not project.state().steps
 

@@ -211,7 +211,7 @@ def test_circular_tasks_are_refused_before_anything_runs(project: Scenario) -> N
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([task("1.1", "a.py", needs=["7.7"])], "task 1.1 depends on 7.7, which is no task"),
+        ([task("1.1", "a.py", needs=["7.7"])], "task 1.1 depends on 7.7, which is not a task"),
         ([task("1.1", "a.py"), task("data.1", "b.py")], "task 1.1 appears twice"),
         ([], "greet has no tasks to implement"),
     ],

@@ -49,7 +49,7 @@ def test_continue_hint_names_the_resolved_id(project: Scenario) -> None:
         while "started" not in said_so:
             said_so = program.stderr.readline()
         assert project.agentd("stop", "add-oauth-1").code == 0
-        assert "to go on: agentd plan add-oauth-1 --rounds 1\n" in program.stderr.read()
+        assert "to continue: agentd plan add-oauth-1 --rounds 1\n" in program.stderr.read()
 
 
 def test_resumed_rechallenge_does_not_challenge_again(project: Scenario) -> None:

@@ -236,7 +236,7 @@ def test_interrupt_at_the_question_names_one_command_to_continue(project: Scenar
     person.press(INTERRUPT)
     assert person.waits() == 130
     after = person.display.text.partition("Error: interrupted")[2]
-    assert "→ to go on: agentd plan add-oauth" in after and after.count("agentd plan") == 1
+    assert "→ to continue: agentd plan add-oauth" in after and after.count("agentd plan") == 1
 
 
 def test_view_answer_shows_the_challenge_and_asks_again(project: Scenario) -> None:
@@ -288,7 +288,7 @@ def test_edit_of_challenge_md_in_the_pager_counts(project: Scenario) -> None:
     person = at_question(project, PAGER="sed -i 's/State..: open/State**: withdrawn/'")
     person.press(DOWN + ENTER)
     assert person.waits() == 1
-    assert "no finding is open any more" in person.display.text
+    assert "no finding is open" in person.display.text
     assert set(project.finding_states().values()) == {"withdrawn"}
 
 
@@ -326,8 +326,8 @@ def test_format_errors_in_a_reproposal_are_shown_to_the_user(project: Scenario, 
     )
     person = at_question(project)
     person.press(ENTER)
-    person.sees("The plan has 1 fault in its form. What next?")
-    person.sees("❯ The planner mends it")
+    person.sees("The plan has 1 fault. What next?")
+    person.sees("❯ Let the planner fix it")
     person.press(DOWN + ENTER if mends else DOWN * 2 + ENTER)
     if mends:
         person.sees("Mend proposal.md, then press Enter")

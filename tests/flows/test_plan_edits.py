@@ -175,7 +175,7 @@ def test_plan_without_open_findings_suggests_rechallenge(project: Scenario) -> N
     edit(project, "It breaks", "State**: open", "State**: withdrawn")
     ended = project.agentd("plan", "add-oauth", "--rounds", "2")
     assert ended.code == 1
-    assert "no finding is open any more; agentd plan add-oauth --rechallenge, or --accept" in ended.err
+    assert "no finding is open; agentd plan add-oauth --rechallenge, or --accept" in ended.err
     told = take_up(project).json
     assert told["message"] == "NEEDS_REVISION - No finding is open any more"
     assert (told["decision_needed"], told["next"]) == (None, "agentd plan add-oauth --rechallenge")

@@ -105,7 +105,7 @@ def test_open_change_continues_and_keeps_its_description(project: Scenario) -> N
     failed = project.run("plan", "--json")
     assert (failed.code, failed.json["next"], failed.json["error"]["code"]) == (4, "agentd plan add-oauth", "crashed")
     again = project.agentd("plan", "add-oauth", "Something else")
-    assert again.code == 0 and "add-oauth goes on; the new description is ignored" in again.err
+    assert again.code == 0 and "add-oauth already exists; the new description is ignored" in again.err
     assert project.change.read().description == SIGN_IN
     assert project.started_steps() == ["proposal-gen", f"spec-gen-{SPEC}", "tasks-gen", "tasks-gen", "challenge"]
 
@@ -118,7 +118,7 @@ def test_used_id_with_a_description_gets_a_suffix(project: Scenario) -> None:
     assert "add-oauth is taken, so this is add-oauth-1" in made.err
     lifecycle.drop_change(lifecycle.open_change(find_project(), "add-oauth"), "person:dev", "no")
     ended = project.agentd("plan", "add-oauth", "--json")
-    assert (ended.code, ended.json["message"]) == (0, "add-oauth is dropped, which is beyond planning")
+    assert (ended.code, ended.json["message"]) == (0, "add-oauth is dropped, past planning")
     archived = find_project().archive_in(str(project.root)).name
     assert ended.json["files"] and all(name.startswith(f"agentd/{archived}/") for name in ended.json["files"])
     made = project.run("plan", "--light", "--json")
@@ -129,8 +129,8 @@ def test_used_id_with_a_description_gets_a_suffix(project: Scenario) -> None:
     ("phase", "words", "following"),
     [
         (Phase.CHALLENGED, "Planning of add-oauth is complete", "agentd impl add-oauth"),
-        (Phase.IMPLEMENTING, "add-oauth is implementing, which is beyond planning", "agentd impl add-oauth"),
-        (Phase.COMPLETE, "add-oauth is complete, which is beyond planning", "agentd archive add-oauth"),
+        (Phase.IMPLEMENTING, "add-oauth is implementing, past planning", "agentd impl add-oauth"),
+        (Phase.COMPLETE, "add-oauth is complete, past planning", "agentd archive add-oauth"),
     ],
 )
 def test_plan_beyond_planning_says_so(project: Scenario, phase: Phase, words: str, following: str) -> None:

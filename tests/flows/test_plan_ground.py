@@ -68,7 +68,7 @@ def test_worktree_refuses_uncommitted_files_unless_allow_dirty(project: Scenario
     dirty(project)
     before = snapshot(project.root, project)
     words = refused(begin(project, "worktree", "--json"))
-    assert words.startswith("a work tree begins from the last commit, without src/another name.py, src/both.py")
+    assert words.startswith("a worktree starts from the last commit, without src/another name.py, src/both.py")
     assert words.endswith(" and 4 more") and is_untouched(project)
     assert begin(project, "worktree", "--allow-dirty").code == 0
     assert snapshot(project.root, project) == before
@@ -190,7 +190,7 @@ def test_existing_branch_with_own_commits_is_not_touched(project: Scenario) -> N
     project.git("switch", "-q", "main")
     for way in ("branch", "worktree"):
         stopped = begin(project, way, "--json")
-        assert refused(stopped) == f"the branch {BRANCH} is there already and has commits of its own"
+        assert refused(stopped) == f"the branch {BRANCH} already exists and has commits of its own"
         assert stopped.hint.endswith(f"git log {BRANCH}")
     assert project.git("rev-parse", BRANCH) == tip and not project.worktree().exists()
 
@@ -222,7 +222,7 @@ def test_existing_folder_at_the_worktree_path_is_not_touched(project: Scenario) 
     project.worktree().mkdir(parents=True)
     (project.worktree() / "mine").write_text("mine")
     stopped = begin(project, "worktree", "--json")
-    assert refused(stopped) == f"{project.worktree()} is there already, and is no work tree of {BRANCH}"
+    assert refused(stopped) == f"{project.worktree()} already exists and is not a worktree of {BRANCH}"
     assert os.listdir(project.worktree()) == ["mine"]
 
 
@@ -231,7 +231,7 @@ def test_branch_named_agentd_can_be_renamed_with_the_printed_command(project: Sc
     project.git("branch", "agentd")
     for way in ("branch", "worktree"):
         stopped = begin(project, way, "--json")
-        assert refused(stopped) == f"a branch is called agentd, so git can make none called {BRANCH}"
+        assert refused(stopped) == f"a branch is named agentd, so git cannot create {BRANCH}"
     project.paste(stopped.hint.partition(", then ")[0])
     assert begin(project, "worktree").code == 0
 
@@ -265,7 +265,7 @@ def test_another_change_cannot_take_over_a_changes_worktree(project: Scenario) -
     own = project.worktree()
     second = ("proposal", "second", "Sort the notes", "--skip-clarify", "--json", "--git")
     stopped = project.agentd(*second, "branch", cwd=own)
-    assert refused(stopped) == "this is the work tree of add-oauth, and another branch here would take its place"
+    assert refused(stopped) == "this is the worktree of add-oauth, and another branch here would take its place"
     assert project.git("branch", "--show-current", cwd=own) == BRANCH
     project.commit("documents", cwd=own)
     project.agentd(*second, "worktree", cwd=own)

@@ -124,7 +124,7 @@ def test_format_errors_can_be_fixed_by_the_user(project: Scenario) -> None:
     steps["format-fix#1"] = [say("I see nothing wrong.")]
     project.with_agents(steps, workflow=NO_REVIEWS)
     person = at_terminal(project)
-    person.sees("The plan has 1 fault in its form. What next?")
+    person.sees("The plan has 1 fault. What next?")
     person.press(ENTER)  # the planner mends it: it does not
     person.sees(lambda display: display.text.count("What next?") == 2)
     person.press(DOWN + ENTER)

@@ -158,7 +158,7 @@ def test_mechanical_format_error_is_fixed_immediately(project: Scenario) -> None
     steps[f"spec-gen-{SPEC}"] = [write_document(f"specs/{SPEC}.md", SPEC_TEXT.replace("### R1: ", "#### R1. "))]
     project.with_agents(steps, workflow=NO_REVIEWS)
     planned = project.run("plan")
-    assert planned.code == 0 and "agentd put the form of proposal.md right" in planned.err
+    assert planned.code == 0 and "agentd fixed the format of proposal.md" in planned.err
     assert "format-fix" not in " ".join(project.started_steps())
     assert (project.folder / "proposal.md").read_text().startswith(PROPOSAL_TEXT)
     assert (project.folder / f"specs/{SPEC}.md").read_text() == SPEC_TEXT

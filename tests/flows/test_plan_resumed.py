@@ -197,7 +197,7 @@ def test_interrupted_step_removes_its_document_immediately(
     assert program.returncode == 130
     last = json.loads(said.splitlines()[-1])
     assert last["exit_code"] == 130
-    assert last["error"]["hint"].startswith("to go on: agentd plan add-oauth")
+    assert last["error"]["hint"].startswith("to continue: agentd plan add-oauth")
     assert not (project.root / SPEC_PATH).exists()
     assert (project.folder / "proposal.md").exists()
     assert f"Steps     1 skipped, 1 done, 1 interrupted; last {STEP}" in project.agentd("status", "add-oauth").out

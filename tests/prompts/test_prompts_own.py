@@ -63,16 +63,16 @@ def test_untrusted_part_blocks_every_prompt_that_uses_it(project: Scenario) -> N
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("proposal_gen.md", "call it proposal-gen.md, or remove it"),
-        ("Challenge.md", "call it challenge.md, or remove it"),
-        ("deep/challenge.md", "call it challenge.md, or remove it"),
+        ("proposal_gen.md", "rename it to proposal-gen.md, or remove it"),
+        ("Challenge.md", "rename it to challenge.md, or remove it"),
+        ("deep/challenge.md", "rename it to challenge.md, or remove it"),
         ("zzz", "remove it; there are _code.md"),
     ],
 )
 def test_unknown_prompt_file_is_reported_before_any_call(project: Scenario, name: str, hint: str) -> None:
     own(project, "words", name)
     message, said = problem("reminder", missing="x.", tool="create_proposal")
-    assert message == f"{FOLDER}/{name} is no prompt that agentd knows"
+    assert message == f"{FOLDER}/{name} is not a prompt that agentd knows"
     assert said.startswith(hint)
 
 

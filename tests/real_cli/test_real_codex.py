@@ -207,7 +207,7 @@ FAULTS = {
     "500": (Turn(status=500), "server-error", "experiencing high demand"),
     "cut": (Turn(text="Half an", cut=True), "network-down", "stream disconnected before completion"),
     "empty": (Turn(), "did-nothing", "what was asked for is not there"),
-    "hang": (Turn(hang=True), "idle", "it said nothing for 8 s"),
+    "hang": (Turn(hang=True), "idle", "it printed nothing for 8 s"),
 }
 
 

@@ -1,10 +1,13 @@
 """The guard around every agent call: what an agent may not change is restored, kept as a copy, and reported.
 
 protected_paths   what is guarded; check_definitions: the files that define a check
-snapshot          how everything was before the call (bytes in copy_store)
-concurrent_runs, overlapping_guards, allowed   who else was at work, and what does not count
-guard             compares and decides; restore and file_restore put files back
-call_record       what is reported and kept of a call; private_folder is where the guard keeps it
+scan, snapshot    how everything was before the call, and what differs now
+concurrent_runs   other runs at work at the same time; allowed: differences that do not count
+guard             compares and decides; restore puts files back
+call_record       what is reported, and what the guard keeps on disk during a call
+
+The guard detects changes; it is not a sandbox. A run that is killed leaves everything the next run needs to finish the
+comparison.
 """
 
 from typing import TYPE_CHECKING

@@ -24,7 +24,7 @@ CALL = "call.json"  # there while a call is under way or not yet told: a later r
 
 
 class Violation(NamedTuple):
-    """Printable text, for findings. `kept` is the version that was found, seen from the main work tree ("": none).
+    """Printable text, for findings. `kept` is the version that was found, seen from the main worktree ("": none).
 
     `note` says what became of it where it was not simply put back.
     """
@@ -57,7 +57,7 @@ class CallStart:
 
     since: int
     head: HeadState
-    listing: str  # what HEAD has of agentd/ in the project's work tree, where that is another one
+    listing: str  # what HEAD has of agentd/ in the project's worktree, where that is another one
     snapshot: str  # "": no judge
     running: tuple[str, ...]
     editable: tuple[str, ...]

@@ -43,14 +43,14 @@ SECTIONS = {
 
 
 class CheckDefinition(NamedTuple):
-    """A file, from the top of the work tree; `section` "": all of it counts."""
+    """A file, from the top of the worktree; `section` "": all of it counts."""
 
     path: str
     section: str = ""
 
 
 class _SearchRoot(NamedTuple):
-    top: str  # of the work tree
+    top: str  # of the worktree
     folder: str  # where the command runs, from the top
 
     def place(self, word: str) -> str | None:
@@ -76,7 +76,7 @@ class _SearchRoot(NamedTuple):
 
 
 def files_defining(command: str, top: str, folder: str) -> list[CheckDefinition]:
-    """`command` is a check's, run in `folder` of the work tree `top`. Where a link leads counts too."""
+    """`command` is a check's, run in `folder` of the worktree `top`. Where a link leads counts too."""
     found = []
     for one in _read(command, _SearchRoot(top, folder), _DEEP):
         real = os.path.relpath(os.path.realpath(os.path.join(top, one.path)), top)

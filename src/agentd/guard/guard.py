@@ -1,6 +1,6 @@
 """The guard around an agent call: what an agent may not change is put back, and becomes a finding.
 
-It detects; it does not sandbox. Whatever is put back, the version found is kept in the local room: it may be a
+It detects; it does not sandbox. Whatever is put back, the version found is kept in the local state: it may be a
 person's, made at the same moment.
 """
 
@@ -82,7 +82,7 @@ class Guard:
         self._left: FileStamp | None = None  # call.json, when we last wrote it
         self._is_touched = False  # what we keep on disk was
         self._own = ".."  # the change's folder from the top of its tree; known before an agent can swap it
-        self._room: tuple[int, int] | None = None  # the local room's identity
+        self._room: tuple[int, int] | None = None  # the local state's identity
 
     def before(self) -> None:
         """Remember how everything is."""
@@ -268,7 +268,7 @@ class Guard:
         if failed:
             more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
             what = f"an agent changed what it may not, and it could not be put back: {', '.join(failed[:5])}{more}"
-            raise StateError(what, "mend the rights or the space there, then run the command again")
+            raise StateError(what, "fix the permissions or free some space, then run the command again")
 
     def _note(self, earlier: Sequence[Violation], new: Sequence[Violation]) -> None:
         """A second word on a path takes the place of the first, unless that one's kept copy is there."""

@@ -11,7 +11,7 @@ from agentd.guard.scan import ProtectedArea
 from agentd.project import CheckSettings, git, user_config_file, user_config_label
 
 TREE, GIT, POINTER, USER = "tree", "git", "pointer", "user"
-PROJECT = "project"  # the work tree whose configuration is in force, where the change lives in another one
+PROJECT = "project"  # the worktree whose configuration is in force, where the change lives in another one
 
 _HOOKS = (
     *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg"),
@@ -41,7 +41,7 @@ def protected_paths(change: Change, checks: Sequence[CheckSettings]) -> Protecte
             change.project.repo.common, _git_paths(change, hooks), left_out=("info/refs",)
         ),  # a repack writes it
     }
-    if os.path.isfile(os.path.join(top, ".git")):  # a linked work tree says there which repository is its own
+    if os.path.isfile(os.path.join(top, ".git")):  # a linked worktree says there which repository is its own
         areas[POINTER] = ProtectedArea(top, (".git",))
     if (other := os.path.realpath(change.project.tree)) != top:
         areas[PROJECT] = ProtectedArea(other, (worktree_path(change, "agentd"),))
@@ -64,7 +64,7 @@ def display_path(change: Change, area: str, root: str, path: str) -> str:
 
 
 def worktree_path(change: Change, name: str) -> str:
-    """A name of the project as a path from the top of a work tree."""
+    """A name of the project as a path from the top of a worktree."""
     return os.path.join(change.project.prefix, name)
 
 
@@ -79,7 +79,7 @@ def _git_paths(change: Change, hooks: Sequence[str]) -> tuple[str, ...]:
 
 
 def _hook_paths(change: Change, top: str, hooks: Sequence[str]) -> list[str]:
-    """Hooks that lie in the work tree. A folder that is more than hooks has them by their names."""
+    """Hooks that lie in the worktree. A folder that is more than hooks has them by their names."""
     found = []
     project = os.path.join(top, change.project.prefix)
     for folder in hooks:

@@ -1,8 +1,12 @@
-"""The end of a change: its specs become those of the project, its folder moves to the archive. All of it or nothing.
+"""Archiving a change: its specs are merged into the project's, its folder moves to the archive; all of it or nothing.
 
-outlook     what the main specs would become, and where others have changed the same
-standpoint  the branch that the change is on, and whether it knows the specs of today
-changelog   the entry in agentd/specs/CHANGELOG.md
-ending      archive, and take it back
-rebasing    bring a change onto the specs of today
+preview       what the main specs become, the changelog entry, and conflicts with other changes
+branch_check  whether the change's branch has the current specs, and the git commands that are left to run
+archive       archive and undo
+rebase        update a change to the current specs
+
+An archive is one transaction. Its record is in `archiving` of the local state while it runs, and in `archived` for as
+long as it can be undone; anything that lists changes first completes what a killed archive left. A rebase keeps an
+approval where others touched nothing that the change touches: `rebased` in STATE.yaml maps a spec's new hash to the
+judged one.
 """

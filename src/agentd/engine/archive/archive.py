@@ -138,16 +138,16 @@ def undo_archive(project: Project, change_id: str) -> Change:
     check_change_id(change_id)
     with archive_lock(project):
         done = [one for one in completed_archives(project) if one.facts.get(CHANGE_FACT) == change_id]
-        found = [one for one in done if one.root.is_dir()]  # a work tree goes once its branch is merged
+        found = [one for one in done if one.root.is_dir()]  # a worktree goes once its branch is merged
         if not found:
             raise _not_here(project, change_id)
         record = sorted(found, key=lambda one: one.facts.get("at", ""))[-1]
         _refuse_undo(project, change_id, record)
-        undo_record(project, record, f"taking back {record.title}")
+        undo_record(project, record, f"undoing {record.title}")
     tree = project.tree_path(record.facts.get("tree", "."))
     ChangeLocator(project).remember(tree, change_id)
     change = Change(project, change_id, tree, project.changes_in(tree) / change_id)
-    change.journal().append(events.NoticeIssued(code="unarchived", message="the archive was taken back"))
+    change.journal().append(events.NoticeIssued(code="unarchived", message="the archive was undone"))
     return change
 
 
@@ -155,7 +155,7 @@ def _refuse_undo(project: Project, change_id: str, record: TransactionRecord) ->
     """Where there is a better word than which files differ."""
     moved = record.moves[0]
     if not (record.root / moved.target).exists() and (record.root / moved.source).exists():
-        raise ChangeNotFound(f"{change_id} is not archived any more: {moved.source} is there", "agentd list")
+        raise ChangeNotFound(f"{change_id} is no longer archived: {moved.source} is there", "agentd list")
     tree = project.tree_path(record.facts.get("tree", "."))
     branch = record.facts.get("branch", "")
     if branch and branch_check.current_branch(project, tree) != branch and branch in git.branches(project.repo):
@@ -180,7 +180,7 @@ def refuse_conflicts(change: Change, specs: tuple[SpecPreview, ...]) -> None:
             f"{shown} {'was' if is_one else 'were'} changed by others since {change.id} began, "
             f"and {change.id} changes {'it' if is_one else 'them'} too"
         )
-        hint = f"agentd rebase {change.id} brings the change onto the specs of today"
+        hint = f"agentd rebase {change.id} brings the change up to date with the current specs"
         raise MergeConflict(words, hint, tuple(one for spec in specs for one in spec.conflicts))
 
 
@@ -236,7 +236,7 @@ def _not_here(project: Project, change_id: str) -> Refusal:
     if ended is None or ended.summary.phase is not Phase.ARCHIVED:
         return ChangeNotFound(f"{change_id} is not archived", "agentd list --all")
     folder = shlex.quote(os.path.relpath(ended.folder or "", ended.tree))
-    words = f"{change_id} was archived elsewhere, so only git can take it back"
+    words = f"{change_id} was archived elsewhere, so only git can undo it"
     there = branch_check.change_directory(ended.tree or "", project.repo.top)
     hint = f"git{there} log -- {folder}, then git revert the commit"
     return Refusal(words, hint)

@@ -1,4 +1,4 @@
-"""The branch that a change is on: does it know the specs of today, and what is left to do in git afterwards."""
+"""The branch that a change is on: does it know the current specs, and what is left to do in git afterwards."""
 
 import os
 import shlex
@@ -69,7 +69,7 @@ def on_no_branch(change: Change) -> str | None:
 
 
 def git_commands(change: Change, place: GitLocation, message: str) -> GitCommands:
-    """To commit, to bring it to the target, and to be rid of branch and work tree once it is there."""
+    """To commit, to bring it to the target, and to be rid of branch and worktree once it is there."""
     repo, at, target = change.project.repo, _at(change), place.target
     commit = (f"git{at} add --all", f"git{at} commit --message {shlex.quote(message)}")
     branch = place.branch if place.branch in git.branches(repo) else None
@@ -93,7 +93,7 @@ def git_commands(change: Change, place: GitLocation, message: str) -> GitCommand
 
 
 def _removal(repo: git.Repository, own: str | None, tree: str, branch: str) -> tuple[str, ...]:
-    """Its work tree is not removed by somebody who stands in it; its branch where git sees that it is merged."""
+    """Its worktree is not removed by somebody who stands in it; its branch where git sees that it is merged."""
     if own == repo.top:
         away = f"cd {shlex.quote(repo.main)}", f"git worktree remove {shlex.quote(own)}"
         return *away, f"git{change_directory(tree, repo.main, repo.main)} branch --delete {branch}"

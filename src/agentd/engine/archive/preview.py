@@ -150,7 +150,7 @@ def _mendable() -> Iterator[None]:
     try:
         yield
     except FormatInvalid as error:
-        raise FormatInvalid(error.message, "mend it, then run the command again") from None
+        raise FormatInvalid(error.message, "fix it, then run the command again") from None
 
 
 def _check(after: str, yours: str, base: str | None, id_: str, pattern: re.Pattern[str]) -> None:

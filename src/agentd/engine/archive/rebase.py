@@ -1,4 +1,4 @@
-"""Bring a change onto the specs of today: its specs, their base texts and STATE.yaml, all of them or none.
+"""Bring a change onto the current specs: its specs, their base texts and STATE.yaml, all of them or none.
 
 Where both sides changed the same, marks stand in the change's spec until a person or the planner has solved them.
 An approval stays good for a spec in which others touched nothing that the change touches.
@@ -48,7 +48,7 @@ def rebase_change(change: Change, pattern: re.Pattern[str]) -> tuple[RebasedSpec
                 run_transaction(record, root, f"the rebase of {change.id}", _operations(change, moved))
             names = ", ".join(one.id for one in moved)
             change.journal().append(
-                events.NoticeIssued(code="rebased", message=f"{names}: brought onto the specs of today")
+                events.NoticeIssued(code="rebased", message=f"{names}: updated to the current specs")
             )
     return moved
 
@@ -67,8 +67,8 @@ def preview_rebase(change: Change, pattern: re.Pattern[str]) -> tuple[RebasedSpe
 def _moved(change: Change, state: ChangeState, path: Path, pattern: re.Pattern[str]) -> RebasedSpec | None:
     id_, seen, yours = path.stem, hash_or_empty(path), read_optional(path) or ""
     if lines := find_conflict_markers(yours, path.name):
-        words = f"specs/{path.name}:{lines[0]} still has a conflict to solve"
-        raise ChangeNotReady(words, f"solve it, then: agentd validate {change.id}")
+        words = f"specs/{path.name}:{lines[0]} still has an unresolved conflict"
+        raise ChangeNotReady(words, f"resolve it, then run agentd validate {change.id}")
     main = read_optional(main_spec_path(change, id_))
     base = base_spec_text(change, state, id_, main)
     if main == base:
@@ -79,7 +79,7 @@ def _moved(change: Change, state: ChangeState, path: Path, pattern: re.Pattern[s
             _names(main, base, id_, pattern) & _names(yours, base, id_, pattern)
         )
     except FormatInvalid as error:
-        raise FormatInvalid(error.message, f"mend it, then: agentd validate {change.id}") from None
+        raise FormatInvalid(error.message, f"fix it, then: agentd validate {change.id}") from None
     return RebasedSpec(id_, yours, rebased.text, main, rebased.conflicts, is_touched, seen)
 
 

@@ -143,7 +143,7 @@ class _AgentCall:
             words = f"it may only read, but while it worked {_some(changed)} changed"
             ended = AgentEnded(cause=FailureCause.CHANGED_FILES, message=words)
         if ended.cause is None and self._ready.command.needs_server and not (run.folder / SERVED_FILE).is_file():
-            words = "agentd's MCP server did not come up in it"
+            words = "it did not start agentd's MCP server"
             ended = AgentEnded(cause=FailureCause.TOOLS_MISSING, message=words)
         return AgentCallResult(ended, self._listener.text, self._session, took, stopped)
 
@@ -287,7 +287,7 @@ def _ended(
     if outcome.ending is ProcessEnding.WALL:
         return AgentEnded(cause=FailureCause.WALL_CLOCK, message=f"it took longer than {bounds.wall_secs:g} s")
     if outcome.ending is ProcessEnding.IDLE:
-        return AgentEnded(cause=FailureCause.IDLE, message=f"it said nothing for {bounds.idle_secs:g} s")
+        return AgentEnded(cause=FailureCause.IDLE, message=f"it printed nothing for {bounds.idle_secs:g} s")
     if outcome.ending is ProcessEnding.OUTPUT:
         size = bounds.output_bytes // (1024 * 1024)
         return AgentEnded(cause=FailureCause.TOO_MUCH_OUTPUT, message=f"it printed more than {size} MB")

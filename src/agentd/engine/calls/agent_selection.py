@@ -40,7 +40,7 @@ _SHOWN = 2000  # characters
 
 
 def remember_session(change: Change, session: str) -> None:
-    """A CLI keeps its sessions on one machine: which ones were made here is known in the local room."""
+    """A CLI keeps its sessions on one machine: which ones were made here is known in the local state."""
     path = _made_here(change)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a", encoding="utf-8") as file:

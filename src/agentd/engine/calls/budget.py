@@ -82,12 +82,12 @@ def _error(found: ExceededLimit, change_id: str, workflow: Workflow) -> OverBudg
     if found.limit == "per_run":
         return OverBudget(
             f"this run has cost {spent} USD of the {allowed} USD it may (--max-cost)",
-            f"run again with a higher --max-cost, such as {_enough(found)}: it goes on where it stopped",
+            f"run again with a higher --max-cost, such as {_enough(found)}: it continues where it stopped",
         )
     key = f"budget.{found.limit}"
     if found.limit == "per_change":
         message = f"{change_id} has cost {spent} USD of its {allowed} USD"
-        first, later = f"agentd {workflow} {change_id} --raise-budget {_enough(found)} goes on; or ", ""
+        first, later = f"agentd {workflow} {change_id} --raise-budget {_enough(found)} continues; or ", ""
     else:
         message = f"today's calls have cost {spent} USD of the day's {allowed} USD"
         first, later = "", ", or wait for the next day (UTC)"

@@ -1,6 +1,6 @@
 """What calls cost, so that no crash forgets or doubles a cent.
 
-STATE.yaml counts the calls of a change, the ledger those of a day. A call under way has a file in the local room
+STATE.yaml counts the calls of a change, the ledger those of a day. A call under way has a file in the local state
 until it stands in both; one that a killed run left open is settled by the next run.
 """
 

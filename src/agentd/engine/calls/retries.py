@@ -28,7 +28,7 @@ def perform_call(run: RunContext, work: CallRequest) -> CallResult:
         ended = called.ended
         if ended.cause is None and work.effect and not work.effect() and not work.answer(called.text):
             ended = AgentEnded(
-                cause=FailureCause.DID_NOTHING, message="it ended well, but what was asked for is not there"
+                cause=FailureCause.DID_NOTHING, message="it exited normally but did not do what was asked"
             )
         if ended.cause is None and work.on_session and ready.adapter.sessions != "none" and not called.session:
             ended = AgentEnded(cause=FailureCause.SESSION_LOST, message=agent_selection.NOT_CAPTURED)

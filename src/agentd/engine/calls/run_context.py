@@ -35,7 +35,7 @@ class RunContext:
     change: Change
     config: Config
     held: RunLock
-    folder: Path  # in the local room: what this run's servers and calls write
+    folder: Path  # in the local state: what this run's servers and calls write
     watch: EventListener
     max_cost: float = 0.0  # USD that this run may spend; 0: no limit
     cost_before: float = 0.0  # USD that the change had cost when this run began
@@ -109,7 +109,7 @@ def begin_run(
             yield run
             (code, message), is_whole = run.endings[-1] if run.endings else (0, ""), True
         except KeyboardInterrupt:
-            error = Interrupted("interrupted", f"to go on: {again}")
+            error = Interrupted("interrupted", f"to continue: {again}")
             code, message = error.exit_code, error.message
             raise error from None
         except AgentdError as error:
@@ -133,7 +133,7 @@ def _took_back(change: Change, folder: Path, token: str) -> bool:
 
 
 def change_project(change: Change) -> Project:
-    """The project as the change's own work tree has it."""
+    """The project as the change's own worktree has it."""
     return change.project._replace(tree=change.tree)
 
 

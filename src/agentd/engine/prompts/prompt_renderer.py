@@ -52,8 +52,8 @@ class Prompts:
         for name in own:
             if name not in known:
                 near = nearest_word(name, known)
-                hint = f"call it {near}, or remove it" if near else f"remove it; there are {', '.join(known)}"
-                raise InvalidPrompt(f"{_OWN}/{printable(name)} is no prompt that agentd knows", hint)
+                hint = f"rename it to {near}, or remove it" if near else f"remove it; there are {', '.join(known)}"
+                raise InvalidPrompt(f"{_OWN}/{printable(name)} is not a prompt that agentd knows", hint)
         return own
 
     def _jinja(self, own: Mapping[str, bytes]) -> "SandboxedEnvironment":
@@ -124,7 +124,7 @@ def _told(error: Exception, own: Mapping[str, bytes], file: str, values: Mapping
     problem = _problem(error)
     if not file.startswith(_OWN):
         return Bug(f"the prompt {where}: {problem}")
-    hint = f"mend it or remove the file to have agentd's own; it can use {', '.join(sorted(values))}"
+    hint = f"fix it, or remove the file to use agentd's own; it can use {', '.join(sorted(values))}"
     return InvalidPrompt(f"{where}: {problem}", hint)
 
 

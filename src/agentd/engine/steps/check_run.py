@@ -58,7 +58,7 @@ def run_checks(ctx: StepContext, round_: int) -> CheckRun:
 def summarize_checks(proof: CheckRun) -> str:
     """2 passed, 1 failed."""
     if not proof.rows:
-        return "none configured: nothing proves this code"
+        return "none configured: nothing verifies this code"
     statuses = [str(result.status).replace("-", " ") for result, _ in proof.results]
     return ", ".join(f"{statuses.count(word)} {word}" for word in dict.fromkeys(statuses))
 

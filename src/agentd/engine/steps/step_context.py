@@ -118,7 +118,7 @@ class StepContext:
         for name, (_, new) in fixed_documents(self.change, self.config.validation).items():
             document_backup.record_written(self.run.folder, name, new)
         for name in write_fixes(self.change, self.config.validation, self.run.token):
-            self.run.emit(NoticeIssued(code="mended", message=f"agentd put the form of {name} right"))
+            self.run.emit(NoticeIssued(code="mended", message=f"agentd fixed the format of {name}"))
 
     # ---- the planner's own session
 
@@ -133,7 +133,7 @@ class StepContext:
             return None
         if agent_selection.is_local_session(self.change, session):
             return session
-        message = "the planner's session was made on another machine, so a new one goes on from the documents"
+        message = "the planner's session was made on another machine, so a new one continues from the documents"
         self.run.emit(NoticeIssued(code="session-elsewhere", message=message))
         return None
 

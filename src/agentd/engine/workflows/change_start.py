@@ -1,4 +1,4 @@
-"""Where a new change is to live: in place, on a branch of its own, or in a work tree of its own."""
+"""Where a new change is to live: in place, on a branch of its own, or in a worktree of its own."""
 
 import os
 import shlex
@@ -33,16 +33,16 @@ class RepositoryState:
 
     target: str | None  # the branch the change begins from; None: HEAD is detached
     here: str  # the tree we stand in
-    tree: str  # where a work tree of its own would be
+    tree: str  # where a worktree of its own would be
     dirty: tuple[str, ...]  # agentd's own files never count
     uncommitted: tuple[str, ...]  # what git lacks of agentd/, and a new branch needs
     untracked: tuple[str, ...]  # of these, what git has never seen
     is_ignored: bool  # git is told to leave agentd/ out
     has_work: bool  # the branch is there already, with commits of its own
-    held_by: str | None  # the work tree that has it checked out
+    held_by: str | None  # the worktree that has it checked out
     is_blocked: bool  # a branch has the name of the folder that git would make for it
     at_work: tuple[str, ...]  # changes in this tree that something is running for
-    lives_here: str | None  # the change whose own work tree this is
+    lives_here: str | None  # the change whose own worktree this is
 
 
 def inspect_repository(project: Project, change_id: str) -> RepositoryState:
@@ -90,10 +90,10 @@ def refuse_setup(ground: RepositoryState, change_id: str, setup: GitSetup, allow
 
 def _refuse_branch(ground: RepositoryState, branch: str) -> None:
     if ground.has_work:
-        message = f"the branch {branch} is there already and has commits of its own"
+        message = f"the branch {branch} already exists and has commits of its own"
         raise SetupError(message, f"plan this under another id; what is there shows: git log {branch}")
     if ground.is_blocked:
-        message = f"a branch is called {_BLOCK}, so git can make none called {branch}"
+        message = f"a branch is named {_BLOCK}, so git cannot create {branch}"
         raise SetupError(message, f"git branch -m {_BLOCK} another-name, then run the command again")
 
 
@@ -101,10 +101,10 @@ def _refuse_tree(ground: RepositoryState, branch: str, allow_dirty: bool) -> Non
     if ground.held_by not in (None, ground.tree):
         raise _is_held(ground, branch)
     if os.path.exists(ground.tree) and ground.held_by is None:
-        raise SetupError(f"{ground.tree} is there already, and is no work tree of {branch}", "move it out of the way")
+        raise SetupError(f"{ground.tree} already exists and is not a worktree of {branch}", "move it out of the way")
     if ground.dirty and not allow_dirty:
         raise SetupError(
-            f"a work tree begins from the last commit, without {list_names(ground.dirty)}",
+            f"a worktree starts from the last commit, without {list_names(ground.dirty)}",
             "commit or stash that first; --allow-dirty leaves it here; --git branch takes it along",
         )
 
@@ -118,13 +118,13 @@ def _refuse_switch(ground: RepositoryState, branch: str) -> None:
         message = f"{one} is being worked on in this tree, so its branch cannot be switched"
         raise Busy(message, f"agentd wait {one}, or add --git worktree")
     if ground.lives_here:
-        message = f"this is the work tree of {ground.lives_here}, and another branch here would take its place"
-        raise SetupError(message, "run the command in the main work tree, or add --git worktree")
+        message = f"this is the worktree of {ground.lives_here}, and another branch here would take its place"
+        raise SetupError(message, "run the command in the main worktree, or add --git worktree")
 
 
 def _is_held(ground: RepositoryState, branch: str) -> SetupError:
     other = f"run the command in {ground.held_by} with --git branch"
-    hint = "add --git worktree to go on there" if ground.held_by == ground.tree else other
+    hint = "add --git worktree to continue there" if ground.held_by == ground.tree else other
     return SetupError(f"{branch} is checked out in {ground.held_by}", hint)
 
 
@@ -173,7 +173,7 @@ def _run(project: Project, branch: str, tree: str, *arguments: str) -> None:
 
 
 def _is_half_made(tree: str) -> bool:
-    """git was killed while it filled the work tree, which it keeps locked until that is done."""
+    """git was killed while it filled the worktree, which it keeps locked until that is done."""
     lock = Path(git.run(tree, "rev-parse", "--absolute-git-dir"), "locked")
     return lock.is_file() and lock.read_text().startswith("initializing")
 
@@ -204,7 +204,7 @@ def _target(project: Project, branch: str) -> str | None:
 
 
 def _tree(project: Project, change_id: str) -> str:
-    """Beside the main work tree; beside the repository where that is bare and called `notes.git`."""
+    """Beside the main worktree; beside the repository where that is bare and called `notes.git`."""
     main, common = Path(project.repo.main), Path(project.repo.common)
     is_bare = all(one.path != project.repo.main for one in git.worktrees(project.repo))
     beside = common.with_suffix("") if is_bare and common.suffix == ".git" else main
@@ -216,7 +216,7 @@ def _current(project: Project) -> str | None:
 
 
 def _held_by(project: Project, branch: str) -> str | None:
-    """The work tree that has it checked out."""
+    """The worktree that has it checked out."""
     return next((one.path for one in git.worktrees(project.repo) if one.branch == branch), None)
 
 
@@ -271,11 +271,11 @@ def open_change_to_plan(
 def _ignored(change: Change, description: str | None, wish: GitSetup | None) -> Iterator[str]:
     """What was said only for a new change."""
     if description:
-        yield f"{change.id} goes on; the new description is ignored"
+        yield f"{change.id} already exists; the new description is ignored"
     place = change.read().git
     if wish and wish is not place.setup:
         where = f"on the branch {place.branch}" if place.branch else "in place"
-        yield f"{change.id} goes on where it lives, {where}; --git {wish} is ignored"
+        yield f"{change.id} stays where it is, {where}; --git {wish} is ignored"
 
 
 def begin_change(
@@ -286,9 +286,9 @@ def begin_change(
     prepare: Callable[[str], None],
     allow_dirty: bool = False,
 ) -> Change:
-    """The branch or work tree, the folder and its first STATE.yaml. Nothing is made while something stands against it.
+    """The branch or worktree, the folder and its first STATE.yaml. Nothing is made while something stands against it.
 
-    `prepare` makes a work tree ready to work in. STATE.yaml comes last: cut off, the same command does it again.
+    `prepare` makes a worktree ready to work in. STATE.yaml comes last: cut off, the same command does it again.
     """
     to_be = Change(project, change_id, project.tree, project.changes_in(project.tree) / change_id)
     with to_be.running(f"agentd plan {change_id}") as held:  # nobody else begins it meanwhile
@@ -312,7 +312,7 @@ def plan_settled(change: Change, rechallenge: bool = False) -> str | None:
         what = f"the plan was edited since {page}" if is_plan_edited(change) else f"read {page} and edit the plan"
         raise WrongPhase(f"{change.id} was rejected", f"{what}; then: agentd plan {change.id} --rechallenge")
     if phase is not Phase.CHALLENGED:
-        return f"{change.id} is {phase}, which is beyond planning"
+        return f"{change.id} is {phase}, past planning"
     if is_plan_edited(change):
         return f"Planning of {change.id} is complete, but the plan was edited since it was approved"
     return f"Planning of {change.id} is complete"

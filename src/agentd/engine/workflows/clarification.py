@@ -60,7 +60,7 @@ def refuse_second_clarification(change_id: str, options: RunOptions, folder: Pat
 
 def nobody_to_ask_error(change_id: str) -> Unanswered:
     return Unanswered(
-        f"nobody is here to answer questions about {change_id} before it is planned",
+        f"nobody is available to answer questions about {change_id} before it is planned",
         "add --skip-clarify, --yes (the planner answers its own) or --clarifications FILE.json (your answers)",
     )
 

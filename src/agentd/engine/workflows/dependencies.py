@@ -58,14 +58,14 @@ def _is_archived_here(change: Change, other: str) -> bool:
 
 def dependency_status(phase: Phase | None) -> str:
     if phase is Phase.ARCHIVED:
-        return "is archived, but not in this work tree"
-    return f"is {phase}" if phase else "is not there any more"
+        return "is archived, but not in this worktree"
+    return f"is {phase}" if phase else "no longer exists"
 
 
 def warn_dependencies(ctx: StepContext) -> None:
     for other, phase in pending_dependencies(ctx.change).items():
         stands = dependency_status(phase)
-        message = f"{ctx.change.id} depends on {other}, which {stands}: its specs are not among the project's yet"
+        message = f"{ctx.change.id} depends on {other}, which {stands}: its specs are not merged yet"
         ctx.run.emit(WarningIssued(code="depends", message=message))
 
 

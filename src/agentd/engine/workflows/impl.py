@@ -146,7 +146,7 @@ def _goes_on(ctx: StepContext, options: RunOptions) -> bool:
     state, record = ctx.change.read(), last_record(ctx.change, REVIEWER_SPEC)
     assert state.run and record
     if not judge_call.open_judge_findings(ctx, REVIEWER_SPEC):
-        message = f'no finding is open any more; agentd impl {ctx.change.id} --review, or --accept "REASON"'
+        message = f'no finding is open; agentd impl {ctx.change.id} --review, or --accept "REASON"'
         ctx.run.emit(events.NoticeIssued(code="nothing-open", message=message))
         return False
     if record.verdict == ReviewVerdict.MAJOR_ISSUES and has_judged(state):

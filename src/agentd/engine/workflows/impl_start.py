@@ -50,7 +50,7 @@ def start_implementation(ctx: StepContext) -> None:
     if state.base.tree:
         check_trees_exist(change.tree, state.base.tree, change.id)
     if not ctx.config.checks:
-        message = "no checks are configured, so nothing proves this code: add [[checks]] to agentd/config.toml"
+        message = "no checks are configured, so nothing verifies this code: add [[checks]] to agentd/config.toml"
         ctx.run.emit(WarningIssued(code="no-checks", message=message))
     if state.phase is not Phase.CHALLENGED:
         if state.base.tree is None:  # a folder of an older version
@@ -117,12 +117,12 @@ def refuse_conflict_markers(change: Change) -> None:
     """A spec with two texts in one says nothing that code could be judged by."""
     for path in sorted((change.folder / "specs").glob("*.md")):
         if lines := find_conflict_markers(path.read_text("utf-8", "replace"), path.name):
-            message = f"specs/{path.name}:{lines[0]} has a conflict that is not solved"
-            raise ChangeNotReady(message, f"solve it, then: agentd validate {change.id}")
+            message = f"specs/{path.name}:{lines[0]} has an unresolved conflict"
+            raise ChangeNotReady(message, f"resolve it, then run agentd validate {change.id}")
 
 
 def refuse_unmerged(change: Change) -> None:
     rows = git.run(change.tree, "ls-files", "--unmerged", "-z").split("\0")
     if names := sorted({row.partition("\t")[2] for row in rows if row}):
-        message = f"a merge is not settled: {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
-        raise Refusal(message, "git status shows it; settle it, then run the command again")
+        message = f"a merge is not finished: {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
+        raise Refusal(message, "git status shows it; finish it, then run the command again")

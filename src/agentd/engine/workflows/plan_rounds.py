@@ -39,7 +39,7 @@ def repair_format(ctx: StepContext, options: RunOptions) -> None:
         if answer == "stop":
             raise _unformed(f"Stopped with {_faults(found)} left in the plan", ctx.change.id, found)
         if answer == "person" and options.person:
-            options.person.wait(f"Mend {_files(found)}, then press Enter")
+            options.person.wait(f"Fix {_files(found)}, then press Enter")
         elif options.person is None and format_fix.fixes_used(ctx.change.read()) >= most:
             raise _unformed(f"Format validation still failing after {most} iterations", ctx.change.id, found)
         else:
@@ -48,16 +48,16 @@ def repair_format(ctx: StepContext, options: RunOptions) -> None:
 
 def _form_question(ctx: StepContext, found: Sequence[RuleFinding]) -> Question:
     choices = (
-        QuestionOption("planner", "The planner mends it"),
-        QuestionOption("person", "I mend it"),
+        QuestionOption("planner", "Let the planner fix it"),
+        QuestionOption("person", "I will fix it myself"),
         QuestionOption("stop", "Stop here"),
     )
     number = format_fix.fixes_used(ctx.change.read()) + 1
-    return Question(f"format-{number}", f"The plan has {_faults(found)} in its form. What next?", choices, "planner")
+    return Question(f"format-{number}", f"The plan has {_faults(found)}. What next?", choices, "planner")
 
 
 def _unformed(message: str, change_id: str, found: Sequence[RuleFinding]) -> FormatInvalid:
-    hint = f"mend them (agentd validate {change_id} lists all), then: agentd plan {change_id}"
+    hint = f"fix them (agentd validate {change_id} lists all), then: agentd plan {change_id}"
     return FormatInvalid("\n".join([message, *_lines(found)]), hint)
 
 
@@ -129,7 +129,7 @@ def run_plan_rounds(ctx: StepContext, options: RunOptions) -> None:
     while ctx.change.read().phase is Phase.PROPOSED:
         apply_plan_edits(ctx)
         if not judge_call.open_judge_findings(ctx, CHALLENGER_SPEC):
-            message = f"no finding is open any more; agentd plan {ctx.change.id} --rechallenge, or --accept"
+            message = f"no finding is open; agentd plan {ctx.change.id} --rechallenge, or --accept"
             ctx.run.emit(NoticeIssued(code="nothing-open", message=message))
             return
         match _next(ctx, options):

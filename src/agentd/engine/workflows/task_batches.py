@@ -22,15 +22,15 @@ class TaskBatch:
 
 def tasks_in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
     """Before anything runs: what cannot be ordered cannot be built."""
-    hint = f"mend agentd/changes/{change_id}/tasks.md, then: agentd validate {change_id}"
+    hint = f"fix agentd/changes/{change_id}/tasks.md, then: agentd validate {change_id}"
     if not tasks:
         raise FormatInvalid(f"{change_id} has no tasks to implement", hint)
     ids = [task.id for task in tasks]
     if twice := next((one for one in ids if ids.count(one) > 1), None):
-        raise FormatInvalid(f"task {twice} stands twice", hint)
+        raise FormatInvalid(f"task {twice} is listed twice", hint)
     if missing := unknown_dependencies(tasks):
         task, other = missing[0]
-        raise FormatInvalid(f"task {task.id} depends on {other}, which is no task", hint)
+        raise FormatInvalid(f"task {task.id} depends on {other}, which is not a task", hint)
     try:
         return order_tasks(tasks)
     except FormatInvalid as error:
