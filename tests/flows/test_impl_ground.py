@@ -153,7 +153,7 @@ def test_closing_all_findings_in_review_md_leaves_the_decision_to_the_user(proje
     reviewed(project)
     replace_text(project.folder / "REVIEW.md", "- **State**: open", "- **State**: withdrawn")
     end = project.run("impl")
-    assert end.code == 1 and "no finding is open any more" in end.err and "--review" in end.err
+    assert end.code == 1 and "no finding is open" in end.err and "--review" in end.err
     assert project.finished_steps() == ["implement-greeting", "review"]
 
 
