@@ -259,7 +259,7 @@ def test_undo_after_the_worktree_is_removed_points_to_git(notes: Scenario) -> No
     before = tree_files(notes.root)
     for here in (notes.root, third):
         back = notes.agentd("archive", SHORT_TITLES_ID, "--undo", "--json", cwd=here)
-        assert back.code == 1 and "only git can take it back" in back.json["error"]["message"]
+        assert back.code == 1 and "only git can undo it" in back.json["error"]["message"]
         notes.paste(back.hint.partition(", then ")[0], here)
     assert tree_files(notes.root) == before
 

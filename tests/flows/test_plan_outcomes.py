@@ -358,7 +358,7 @@ OPEN_HIGH = SAYS_CHANGES.replace("NEEDS_REVISION", "APPROVED")
     [
         ([say("This cannot be approved as it is.")], 1, "verdict-unknown", "Could not parse challenge verdict", 2),
         ([say(OPEN_HIGH)], 1, "verdict-unknown", "Could not parse challenge verdict", 1),
-        (SILENT, 4, "did-nothing", "what was asked for is not there", 2),
+        (SILENT, 4, "did-nothing", "did not do what was asked", 2),
         ([{"fault": "die"}], 4, "crashed", "signal 9", 1),
         ([{"fault": "hang"}], 4, "wall-clock", "longer than 1 s", 1),
         ([edit_document("tasks.md", "Define `User`.", "Do nothing."), *APPROVED], 4, "changed-files", "tasks.md", 1),

@@ -206,7 +206,7 @@ FAULTS = {
     "429": (Turn(status=429, headers={"Retry-After": "7"}), "rate-limited", "last status: 429 Too Many Requests"),
     "500": (Turn(status=500), "server-error", "experiencing high demand"),
     "cut": (Turn(text="Half an", cut=True), "network-down", "stream disconnected before completion"),
-    "empty": (Turn(), "did-nothing", "what was asked for is not there"),
+    "empty": (Turn(), "did-nothing", "did not do what was asked"),
     "hang": (Turn(hang=True), "idle", "it printed nothing for 8 s"),
 }
 
