@@ -104,7 +104,7 @@ def test_agent_that_did_nothing_is_reminded_once(project: Scenario) -> None:
 
 def test_agent_that_does_nothing_twice_fails(project: Scenario) -> None:
     change = play(project, proposal_gen=[say("All done!")])
-    with pytest.raises(AgentFailed, match="proposal-gen: play: it ended well, but what was asked for is not") as caught:
+    with pytest.raises(AgentFailed, match="play: it exited normally but did not do what was asked") as caught:
         call_planner(change)
     assert caught.value.code == "did-nothing"
     assert statuses(change) == [(1, "failed"), (2, "failed")]
