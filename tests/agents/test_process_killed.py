@@ -68,6 +68,12 @@ def test_agent_dies_with_its_reaper_while_agentd_is_suspended(stage: Stage) -> N
         assert run.next()["exit_code"] == -signal.SIGKILL
 
 
+def test_agent_that_kills_its_reaper_at_once_has_been_started(stage: Stage) -> None:
+    for _ in range(20):
+        outcome = stage.run(["/bin/sh", "-c", "kill -9 $PPID; exec sleep 600"])
+        assert outcome.exit_code == -signal.SIGKILL
+
+
 def test_no_agent_is_left_when_agentd_is_killed_during_start(stage: Stage) -> None:
     with stage.apart(python(STUBBORN)) as run:
         start = time.monotonic()

@@ -95,7 +95,7 @@ def run_process(
         raise
     finally:
         run.close()
-    if run.pid is None:
+    if run.pid is None or run.failure:
         raise _cannot_start(order, run.failure)
     return run.outcome()
 

@@ -4,8 +4,8 @@ agentd starts it (`process.py`) in a session of its own and sends it over a sock
 starts become its descendants, daemons included. It ends them when the agent exits, when agentd asks for it, and when
 agentd is gone. It holds the run lock until then. It starts for every call, so it imports little.
 
-agentd sends the order, then END, then perhaps NOW. The reaper answers in lines: `failed <step> <errno>`, or
-`started <pid>` and `exited <code>`; finally `gone`.
+agentd sends the order, then END, then perhaps NOW. The reaper answers in lines: `started <pid>`, then `exited <code>`,
+or `failed <step> <errno>` (also after `started`, if the program cannot be executed); finally `gone`.
 """
 
 # ruff: noqa: SIM105  (importing contextlib takes as long as everything else here)
@@ -146,7 +146,6 @@ class _Watch:
     def follow(self, agent: int) -> None:
         """Wait until the agent has exited or should be ended."""
         self.agent = agent
-        self.report(f"started {agent}")
         while self.reap() and not self.has_exited and not self.is_asked:
             self.wait(None)
 
@@ -205,7 +204,7 @@ def _start(order: ReaperOrder, watch: _Watch, prctl: Prctl) -> int | None:
         watch.report(f"failed fork {error.errno}")
         return None
     if pid == 0:
-        _exec_agent(order, failure_pipe, parent, prctl)
+        _exec_agent(order, watch, failure_pipe, parent, prctl)
     os.close(failure_pipe)
     with open(failures, "rb") as file:
         failure = file.read().decode()
@@ -216,8 +215,11 @@ def _start(order: ReaperOrder, watch: _Watch, prctl: Prctl) -> int | None:
     return None
 
 
-def _exec_agent(order: ReaperOrder, failure_pipe: int, parent: int, prctl: Prctl) -> NoReturn:
-    """In the child process: become the agent, inheriting only the three standard streams."""
+def _exec_agent(order: ReaperOrder, watch: _Watch, failure_pipe: int, parent: int, prctl: Prctl) -> NoReturn:
+    """In the child process: become the agent, inheriting only the three standard streams.
+
+    The child reports its own start, so that agentd knows of it before the agent can do anything.
+    """
     step = "exec"
     try:
         os.setsid()
@@ -228,6 +230,7 @@ def _exec_agent(order: ReaperOrder, failure_pipe: int, parent: int, prctl: Prctl
             step = "cwd"
             os.chdir(order.cwd)
             step = "exec"
+            watch.report(f"started {os.getpid()}")
             os.execve(order.program, list(order.argv), order.env)  # noqa: S606
     except OSError as error:
         os.write(failure_pipe, f"{step} {error.errno}".encode())
