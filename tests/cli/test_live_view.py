@@ -72,7 +72,7 @@ def test_live_view_shows_step_progress(width: int) -> None:
     person.sees(shows("↻ Spec 1/2: auth-flow"))
     assert row(person, "✓ Proposal").endswith("0:38") and "0:12" in row(person, "✓ Review")
     assert "Review 1: PASS" in person.display.text
-    assert "again in" in person.display.text and "429, too many" in person.display.text
+    assert "retrying in" in person.display.text and "429, too many" in person.display.text
     assert [label for label in LABELS if f"· {label}" in person.display.text] == LABELS[3:]
     person.press(ENTER)
     person.sees(shows("create_spec"))
@@ -432,7 +432,7 @@ with watch_run("t", lambda: COURSE, "live") as view:
     assert len(clock) == 8 and first == "agentd plan add-oauth"
     assert [line[10:] for line in ran.err.splitlines()[1:]] == [
         "Spec 1/2: auth-flow  started: gemini, gemini-3-flash-preview",
-        "Spec 1/2: auth-flow  failed: gemini: 429; again in 7 s",
+        "Spec 1/2: auth-flow  failed: gemini: 429; retrying in 7 s",
         "Spec 1/2: auth-flow  started: gemini, gemini-3-flash-preview, attempt 2",
         "Spec 1/2: auth-flow  done after 38 s: written",
         "warning: no price is known",

@@ -114,7 +114,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 def test_introduction_says_that_only_the_models_are_scripted(shown: Shown) -> None:
     first = " ".join(shown.out.splitlines()[:3])
     assert "Only the models are scripted" in first
-    assert "nothing is paid" in first
+    assert "nothing is charged" in first
 
 
 def test_demo_shows_the_whole_workflow_in_order(shown: Shown) -> None:
@@ -243,8 +243,8 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     person.sees("Spec 1/3: splitting")
     person.press(INTERRUPT)
     assert person.waits() == 130
-    assert "nothing is left of it" in person.display.text
-    assert "to go on" not in person.display.text, "only the demo itself says how it ended"
+    assert "its folder was removed" in person.display.text
+    assert "to continue" not in person.display.text, "only the demo itself says how it ended"
     assert list(room.iterdir()) == []
     assert left_running(room) == []
 
@@ -317,7 +317,7 @@ def processes_in(folder: Path) -> list[str]:
 def test_pause_without_a_terminal_is_refused(tmp_path: Path) -> None:
     done = ran(AGENTD, "demo", "--pause", env=fresh(tmp_path / "own-home", TMPDIR=str(tmp_path)), cwd=tmp_path)
     assert done.code == 2
-    assert "no terminal" in done.err
+    assert "needs a terminal" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["own-home"]
 
 

@@ -496,7 +496,7 @@ def test_active_and_interrupted_runs_are_reported(here: Scenario) -> None:
         holder.send_signal(signal.SIGKILL)
         holder.communicate()
     (dead,) = system_checks.run_rows(find_project())
-    assert (dead.words, dead.fix) == ("the last run of add-oauth was cut off", "to go on: agentd plan add-oauth")
+    assert (dead.words, dead.fix) == ("the last run of add-oauth was cut off", "to continue: agentd plan add-oauth")
     with lifecycle.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
         pass
     assert [one.words for one in system_checks.run_rows(find_project())] == ["none is under way"]

@@ -155,7 +155,7 @@ def test_wait_returns_when_a_run_asks_on_its_terminal(project: Scenario) -> None
     commands = {one["id"]: one["command"] for one in told["decision"]["options"]}
     assert commands["accept"] and commands["view"] and not commands["fix"], "a second run would find it busy"
     words = project.agentd("wait", "add-oauth")
-    assert words.code == 1 and "waits for a decision" in words.out
+    assert words.code == 1 and "is waiting for a decision" in words.out
     assert project.agentd("plan", "add-oauth", "--accept", "Good enough.").code == 0
     assert person.waits() == 0
 

@@ -61,9 +61,9 @@ def test_persistent_format_errors_are_reported_and_a_manual_fix_continues(projec
     wrong = error(project.run("plan", "--json"))
     assert wrong["code"] == "format-invalid"
     assert wrong["message"].startswith("Format validation still failing after 2 iterations\n  proposal.md:")
-    assert wrong["hint"] == "mend them (agentd validate add-oauth lists all), then: agentd plan add-oauth"
+    assert wrong["hint"] == "fix them (agentd validate add-oauth lists all), then: agentd plan add-oauth"
     project.write("agentd/changes/add-oauth/proposal.md", write_document("proposal.md")["text"])
-    assert project.run("plan").code == 0, "mended by hand, it goes on"
+    assert project.run("plan").code == 0, "fixed by hand, it continues"
 
 
 def test_unreadable_verdict_moves_nothing_and_points_to_the_transcript(project: Scenario) -> None:

@@ -316,7 +316,7 @@ def test_rounds_option_replaces_the_question(project: Scenario) -> None:
     assert (project.started_steps(), project.decisions()) == (["reproposal", "challenge"], [])
 
 
-@pytest.mark.parametrize("mends", [True, False], ids=["I mend it", "stop"])
+@pytest.mark.parametrize("mends", [True, False], ids=["I will fix it myself", "stop"])
 def test_format_errors_in_a_reproposal_are_shown_to_the_user(project: Scenario, mends: bool) -> None:
     project.challenged(
         "NEEDS_REVISION",
@@ -330,7 +330,7 @@ def test_format_errors_in_a_reproposal_are_shown_to_the_user(project: Scenario, 
     person.sees("❯ Let the planner fix it")
     person.press(DOWN + ENTER if mends else DOWN * 2 + ENTER)
     if mends:
-        person.sees("Mend proposal.md, then press Enter")
+        person.sees("Fix proposal.md, then press Enter")
         (project.change.folder / "proposal.md").write_text(PROPOSAL_TEXT)
         person.press(ENTER)
     assert person.waits() == (0 if mends else 1)

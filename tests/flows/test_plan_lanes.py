@@ -128,7 +128,7 @@ def test_format_errors_can_be_fixed_by_the_user(project: Scenario) -> None:
     person.press(ENTER)  # the planner mends it: it does not
     person.sees(lambda display: display.text.count("What next?") == 2)
     person.press(DOWN + ENTER)
-    person.sees("Mend proposal.md, then press Enter")
+    person.sees("Fix proposal.md, then press Enter")
     (project.folder / "proposal.md").write_text(PROPOSAL_TEXT)
     person.press(ENTER)
     assert person.waits() == 0

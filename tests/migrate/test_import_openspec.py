@@ -323,7 +323,7 @@ def test_missing_project_and_missing_openspec_folder_are_reported(box: Scenario,
     assert (ran.code, "agentd init" in ran.err) == (3, True)
     (box.root / "config.toml").rename(box.root / "agentd/config.toml")
     ran = box.agentd("import", "openspec")
-    assert (ran.code, "nothing of OpenSpec" in ran.err) == (1, True)
+    assert (ran.code, "nothing from OpenSpec" in ran.err) == (1, True)
 
 
 def test_symlinks_out_of_the_tree_are_not_followed(auth: Scenario, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_active_run_shows_its_step_actions_and_remaining_steps(project: Scenario
         assert found.asked is None and found.question == "" and run_view.last_run(change) is None
     ended = run_view.last_run(change)
     assert run_view.active_run_view(change) is None and ended
-    assert (ended.exit_code, ended.message) == (130, "interrupted") and "to go on" in ended.hint
+    assert (ended.exit_code, ended.message) == (130, "interrupted") and "to continue" in ended.hint
     story = run_view.run_history(change, 1000)
     assert story[0].type == "run.started"
     assert story[-1].words == "ended with exit code 130: interrupted"

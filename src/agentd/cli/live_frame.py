@@ -111,7 +111,7 @@ def _details(row: ProgressRow, at: float, is_over: bool) -> tuple[str, str]:
         quiet = f"quiet for {_format_duration(at - row.heard)}" if row.agent and at - row.heard >= _QUIET else ""
         return _join(attempt, row.agent), _join(quiet, row.words)
     if row.stand is StepProgress.WAITING:
-        wait = "" if is_over else f"again in {max(row.again - at, 0):.0f} s"
+        wait = "" if is_over else f"retrying in {max(row.again - at, 0):.0f} s"
         return _join(attempt, wait), row.words
     if row.stand is StepProgress.FAILED:
         return attempt, row.words

@@ -75,7 +75,7 @@ def _result(change: Change, last: LockHolder | None) -> dict[str, Any]:
         if not last or time.monotonic() > end:
             break
         time.sleep(_PAUSE)
-    error = Interrupted("the run was killed", f"to resume: {interrupted.command}") if interrupted else None
+    error = Interrupted("the run was killed", f"to continue: {interrupted.command}") if interrupted else None
     state = change.read()
     command = "impl" if state.phase.judged_by == "review" else "plan"
     return build_result(change, command, change.id, len(state.llm_calls), error=error)

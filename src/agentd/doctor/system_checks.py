@@ -212,7 +212,7 @@ def _run(path: Path) -> DoctorRow | None:
                 "runs",
                 DoctorState.NOTE,
                 f"the last run of {change} was cut off",
-                f"to go on: {dead.command}",
+                f"to continue: {dead.command}",
             )
     except (OSError, AgentdError) as error:
         why = error.strerror if isinstance(error, OSError) else error

@@ -27,7 +27,7 @@ def tasks_in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
         raise FormatInvalid(f"{change_id} has no tasks to implement", hint)
     ids = [task.id for task in tasks]
     if twice := next((one for one in ids if ids.count(one) > 1), None):
-        raise FormatInvalid(f"task {twice} is listed twice", hint)
+        raise FormatInvalid(f"task {twice} appears twice", hint)
     if missing := unknown_dependencies(tasks):
         task, other = missing[0]
         raise FormatInvalid(f"task {task.id} depends on {other}, which is not a task", hint)
