@@ -11,8 +11,7 @@ import yaml
 from agentd.change.folder import Change
 from agentd.documents.text import LineKind, LineScanner
 from agentd.engine.context import context_files
-from agentd.engine.context.context_files import judge_context, reviewer_context
-from agentd.engine.context.review_material import CHANGED, DIFF, diff_fits
+from agentd.engine.context.context_files import CHANGED, DIFF, diff_fits, judge_context, reviewer_context
 from agentd.project import git
 from assertions import assert_recorded
 from mcp_session import lay_out

@@ -10,9 +10,8 @@ from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentSta
 from agentd.documents.records import Evidence, Finding, current_findings
 from agentd.domain.terms import FindingState, Phase, Severity
 from agentd.engine.context.implementer_brief import implementer_brief
-from agentd.engine.steps import comment_findings
-from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps import person_findings
+from agentd.engine.steps.step_context import CHALLENGER_SPEC, StepContext
 from plans import SPEC_FILE, SPEC_TEXT
 from playbooks import APPROVED, edit_spec, previous, report, report_in_text, say
 from scenario import Result, Scenario, open_run, replace_text
@@ -174,14 +173,14 @@ def test_pending_finding_follows_its_comment_until_it_is_recorded(project: Scena
     comment(change, "Slow.")
     with open_run(change) as run:
         desk = StepContext(run, os.environ)
-        comment_findings.apply_comments(desk, CHALLENGER_SPEC)
+        person_findings.apply_comments(desk, CHALLENGER_SPEC)
         assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?"), ("P2", "Slow.")]
         comment_store.reply_to_comment(change, "K1", "Me.", BOB)
         comment_store.resolve_comment(change, "K2", BOB)
-        comment_findings.apply_comments(desk, CHALLENGER_SPEC)
+        person_findings.apply_comments(desk, CHALLENGER_SPEC)
         assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?\n\nbob: Me.")]
         comment_store.reopen_comment(change, "K2", BOB)
-        comment_findings.apply_comments(desk, CHALLENGER_SPEC)
+        person_findings.apply_comments(desk, CHALLENGER_SPEC)
         assert [one.id for one in change.read().findings] == ["P1", "P2"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from agentd.documents.verdict_text import SelfReviewResult
 from agentd.domain import events
 from agentd.domain.terms import FindingState, Phase
-from agentd.engine.steps.self_review import SelfReviewPass, self_review_outcome
+from agentd.engine.steps.planner import SelfReviewPass, self_review_outcome
 from plans import EXAMPLE, PROPOSAL_TEXT, PROPOSAL_WITHOUT_WHY, SIGN_IN_DOCUMENTS, SPEC, SPEC_TEXT, example_calls
 from playbooks import (
     APPROVED,

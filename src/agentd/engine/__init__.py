@@ -32,11 +32,15 @@ if TYPE_CHECKING:
     from agentd.engine.calls.run_context import begin_run, change_project
     from agentd.engine.project_setup import SetupResult, commit_setup, ignored_files, set_up_project, uncommitted_files
     from agentd.engine.steps.check_run import CHECKS_STEP, check_baseline
-    from agentd.engine.steps.clarify import saved_questions
     from agentd.engine.steps.code_trees import files_edited_since_review, read_change_tasks, specs_edited_since_review
-    from agentd.engine.steps.judge_spec import JUDGE_SPECS, REVIEWER_SPEC
-    from agentd.engine.steps.plan_facts import plan_complexity, read_plan_facts
-    from agentd.engine.steps.step_context import StepContext
+    from agentd.engine.steps.planner import saved_questions
+    from agentd.engine.steps.step_context import (
+        JUDGE_SPECS,
+        REVIEWER_SPEC,
+        StepContext,
+        plan_complexity,
+        read_plan_facts,
+    )
     from agentd.engine.tools.dispatch import call_tool
     from agentd.engine.tools.question_tools import clarifications_from_rows
     from agentd.engine.tools.refusal import ToolRefusal

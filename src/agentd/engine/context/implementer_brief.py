@@ -26,8 +26,7 @@ from agentd.documents import (
     read_spec,
 )
 from agentd.domain import FindingState, FormatInvalid, Phase, TransitionEvent
-from agentd.engine.context.context_reader import ContextReader
-from agentd.engine.context.quotes import shorten_text
+from agentd.engine.context.context_reader import ContextReader, shorten_text
 from agentd.project import load_config
 
 

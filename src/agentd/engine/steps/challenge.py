@@ -7,8 +7,7 @@ from agentd.documents import Finding, PreviousFinding, ReviewRecord
 from agentd.domain import ChallengeVerdict, Role, Severity
 from agentd.engine.calls import retries
 from agentd.engine.steps import judge_call
-from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps.step_context import CHALLENGER_SPEC, StepContext
 from agentd.engine.tools.question_tools import ANSWERS
 from agentd.engine.tools.tool_table import Stage
 

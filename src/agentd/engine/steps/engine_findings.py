@@ -14,8 +14,7 @@ from agentd.documents import Evidence, Finding, Task, TaskFile, closed_by_people
 from agentd.domain import FindingState, Severity, TaskAction, TaskStatus
 from agentd.engine.steps import code_trees
 from agentd.engine.steps.check_run import CheckRun
-from agentd.engine.steps.judge_spec import REVIEWER_SPEC
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps.step_context import REVIEWER_SPEC, StepContext
 from agentd.project import git
 from agentd.trace import build_matrix, find_weakenings, has_fewer_tests, trace_findings
 

@@ -8,8 +8,8 @@ from agentd.domain import Role, events, pluralize
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.context.implementer_brief import implementer_brief
-from agentd.engine.steps import code_trees, plan_facts
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps import code_trees
+from agentd.engine.steps.step_context import StepContext, plan_complexity
 from agentd.engine.tools.tool_table import Stage
 
 _GIT = tuple(f"git {name}" for name in ("diff", "log", "show", "status", "blame", "grep", "ls-files"))
@@ -47,7 +47,7 @@ def run_implement_step(
         prompt=prompt,
         effect=is_made,
         reminder="No file was changed. Do the tasks now, in this project's files; a description of the work is not it.",
-        complexity=plan_facts.plan_complexity(ctx.change),
+        complexity=plan_complexity(ctx.change),
         commands=allowed_commands(ctx),
         may_edit=files_named_by(tasks),
     )

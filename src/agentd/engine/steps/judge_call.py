@@ -35,9 +35,8 @@ from agentd.domain import (
 )
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest, CallResult
-from agentd.engine.steps import plan_facts, verdict_record
-from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, JudgeSpec
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps import verdict_record
+from agentd.engine.steps.step_context import CHALLENGER_SPEC, JudgeSpec, StepContext, plan_complexity
 from agentd.engine.tools.judge_tools import REPORT_FILE, split_findings
 from agentd.engine.tools.question_tools import ANSWERS
 from agentd.storage import files
@@ -106,7 +105,7 @@ def ask_judge(ctx: StepContext, judge_spec: JudgeSpec, round_: int, prompt: str)
         effect=report.is_file,
         answer=is_verdict,
         reminder=ctx.reminder(judge_spec.judge, judge_spec.stage, "You have not reported yet.", "append_review"),
-        complexity=plan_facts.plan_complexity(ctx.change),
+        complexity=plan_complexity(ctx.change),
     )
     try:
         done = retries.perform_call(ctx.run, work)
@@ -132,7 +131,7 @@ def write_verdict(
     checks: tuple[Mapping[str, Any], ...] | None = None,
 ) -> ReviewRecord:
     """Save the record of the round and everything that follows from it. `findings` are those agentd adds."""
-    model = ctx.config.agent_for(judge_spec.judge).model_for(plan_facts.plan_complexity(ctx.change))
+    model = ctx.config.agent_for(judge_spec.judge).model_for(plan_complexity(ctx.change))
     by = f"agent:{ctx.config.agent_for(judge_spec.judge).name}"
     reported = tuple(parse_finding(FieldReader({**row, "by": by}, REPORT_FILE)) for row in told["findings"])
     overruling = ChallengeVerdict.NEEDS_REVISION if judge_spec is CHALLENGER_SPEC else ReviewVerdict.NEEDS_CHANGES

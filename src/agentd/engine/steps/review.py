@@ -14,13 +14,11 @@ from agentd.documents import Finding, PreviousFinding, ReviewRecord
 from agentd.domain import CheckStatus, ReviewVerdict, Role, Severity
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest
-from agentd.engine.context.context_files import reviewer_context
-from agentd.engine.context.review_material import diff_fits
-from agentd.engine.steps import code_trees, engine_findings, judge_call, plan_facts
+from agentd.engine.context.context_files import diff_fits, reviewer_context
+from agentd.engine.steps import code_trees, engine_findings, judge_call
 from agentd.engine.steps.check_run import CheckRun
 from agentd.engine.steps.implement import allowed_commands, check_commands, files_named_by
-from agentd.engine.steps.judge_spec import REVIEWER_SPEC
-from agentd.engine.steps.step_context import JUDGE, StepContext
+from agentd.engine.steps.step_context import JUDGE, REVIEWER_SPEC, StepContext, plan_complexity
 from agentd.engine.tools.judge_tools import RUN_FILE, overruled_because
 from agentd.engine.tools.question_tools import ANSWERS
 from agentd.engine.tools.tool_table import Stage
@@ -57,7 +55,7 @@ def run_resolve_step(
         reminder=ctx.reminder(
             Role.IMPLEMENTER, Stage.IMPLEMENT, "No finding is answered yet, and nothing was edited.", "answer_finding"
         ),
-        complexity=plan_facts.plan_complexity(ctx.change),
+        complexity=plan_complexity(ctx.change),
         commands=allowed_commands(ctx),
         may_edit=files_named_by(code_trees.read_change_tasks(ctx.change)),
     )

@@ -8,13 +8,13 @@ from typing import Any
 
 from agentd.agents import get_adapter
 from agentd.change import Change, document_hash, fixed_documents, write_fixes
-from agentd.domain import NoticeIssued, Role
+from agentd.documents import PROPOSAL_FILE, TASKS_FILE, Scope, decode_text, parse_proposal, parse_tasks, spec_order
+from agentd.domain import ChallengeVerdict, Complexity, FormatInvalid, NoticeIssued, ReviewVerdict, Role
 from agentd.engine.calls import agent_selection, document_backup
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.calls.run_context import RunContext, change_project
 from agentd.engine.context.context_files import judge_context, planner_context
 from agentd.engine.prompts.prompt_renderer import Prompts
-from agentd.engine.steps import plan_facts
 from agentd.engine.tools.tool_table import Stage, tools_of
 from agentd.guard import plan_write_rule
 from agentd.project import Config
@@ -104,7 +104,7 @@ class StepContext:
             prompt=prompt,
             effect=effect,
             reminder=reminder,
-            complexity=plan_facts.plan_complexity(self.change),
+            complexity=plan_complexity(self.change),
             resume=resume,
             on_session=on_session,
             may_edit=plan_write_rule(self.change.id),
@@ -141,3 +141,95 @@ class StepContext:
         """The planner's own from now on."""
         agent_selection.remember_session(self.change, session)
         self.run.update(lambda old: replace(old, session_id=session))
+
+
+@dataclass(frozen=True)
+class JudgeSpec:
+    """`kind` is the record's, the step's and the verdict's; `answer` is the step in which the maker answers."""
+
+    kind: str
+    judge: Role
+    maker: Role
+    stage: Stage
+    prefix: str  # of the findings' ids
+    page: str
+    answer: str
+    command: str  # which workflow it is of
+    verdicts: type[ChallengeVerdict] | type[ReviewVerdict]
+
+
+CHALLENGER_SPEC = JudgeSpec(
+    kind="challenge",
+    judge=Role.CHALLENGER,
+    maker=Role.PLANNER,
+    stage=Stage.CHALLENGE,
+    prefix="C",
+    page="CHALLENGE.md",
+    answer="reproposal",
+    command="plan",
+    verdicts=ChallengeVerdict,
+)
+REVIEWER_SPEC = JudgeSpec(
+    kind="review",
+    judge=Role.REVIEWER,
+    maker=Role.IMPLEMENTER,
+    stage=Stage.REVIEW,
+    prefix="V",
+    page="REVIEW.md",
+    answer="resolve",
+    command="impl",
+    verdicts=ReviewVerdict,
+)
+JUDGE_SPECS = {judge_spec.kind: judge_spec for judge_spec in (CHALLENGER_SPEC, REVIEWER_SPEC)}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """`specs` in the order in which they are written."""
+
+    specs: tuple[str, ...] = ()
+    scope: Scope | None = None
+    files: int = 0
+    tasks: int = 0
+
+    @property
+    def complexity(self) -> Complexity:
+        return Complexity.of(len(self.specs), self.tasks, self.files)
+
+    @property
+    def is_small(self) -> bool:
+        return self.scope is Scope.PATCH and len(self.specs) <= 1
+
+
+def read_plan_facts(change: Change) -> PlanFacts | None:
+    """None while there is no proposal that can be read."""
+    text = _text(change, PROPOSAL_FILE)
+    if text is None:
+        return None
+    try:
+        impact = parse_proposal(text).impact
+    except FormatInvalid:
+        return None
+    return PlanFacts(spec_order(impact).ids, impact.scope, impact.affected_files or 0, _tasks(change))
+
+
+def plan_complexity(change: Change) -> Complexity:
+    """What picks the model: medium before a proposal exists."""
+    found = read_plan_facts(change)
+    return found.complexity if found else Complexity.MEDIUM
+
+
+def _tasks(change: Change) -> int:
+    text = _text(change, TASKS_FILE)
+    try:
+        return len(parse_tasks(text).tasks) if text is not None else 0
+    except FormatInvalid:
+        return 0
+
+
+def _text(change: Change, name: str) -> str | None:
+    path = change.folder / name
+    try:
+        return decode_text(files.read(path), name) if path.is_file() else None
+    except FormatInvalid:
+        return None  # validation tells what is wrong with it

@@ -24,8 +24,7 @@ from agentd.documents import (
 from agentd.domain import ReviewVerdict, StepStatus, event_for_verdict, events
 from agentd.engine.calls import step_commits
 from agentd.engine.steps import check_run, code_trees
-from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, JUDGE_SPECS, REVIEWER_SPEC, JudgeSpec
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps.step_context import CHALLENGER_SPEC, JUDGE_SPECS, REVIEWER_SPEC, JudgeSpec, StepContext
 from agentd.storage import files
 
 

@@ -9,7 +9,7 @@ from agentd.change import ChangeState
 from agentd.documents import CLARIFICATIONS_FILE, InvalidDocument, decode_text, parse_clarifications
 from agentd.documents import Clarification as Answered
 from agentd.domain import NoticeIssued, Phase, StepStatus, Unanswered, UsageError
-from agentd.engine.steps import clarify
+from agentd.engine.steps import planner
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.workflows.decision_questions import Question, QuestionOption, ask_decision
 from agentd.engine.workflows.run_scope import RunOptions
@@ -22,18 +22,18 @@ OWN = "Something else"
 def clarify_first(ctx: StepContext, options: RunOptions) -> None:
     """Once, before anything is written. Cut off, it goes on with the question that was open."""
     state = ctx.change.read()
-    if not is_clarification_due(state, is_open=clarify.saved_questions(ctx.change) is not None):
+    if not is_clarification_due(state, is_open=planner.saved_questions(ctx.change) is not None):
         if options.clarifications:
             message = f"{ctx.change.id} is past its questions, so the answers of the file are ignored"
             ctx.run.emit(NoticeIssued(code="clarifications", message=message))
         return
     refuse_second_clarification(ctx.change.id, options, ctx.change.folder)
     if options.clarifications:
-        clarify.close_questions(ctx, options.clarifications)
+        planner.close_questions(ctx, options.clarifications)
     elif needs_no_clarification(options, ctx.config, ctx.change.folder):
-        clarify.close_questions(ctx, _answered_so_far(ctx))
+        planner.close_questions(ctx, _answered_so_far(ctx))
     elif options.person or options.yes:
-        clarify.close_questions(ctx, _answers(ctx, options))
+        planner.close_questions(ctx, _answers(ctx, options))
     else:
         raise nobody_to_ask_error(ctx.change.id)
 
@@ -73,23 +73,23 @@ def is_clarification_due(state: ChangeState, is_open: bool = False) -> bool:
 
 def is_only_clarified(state: ChangeState) -> bool:
     """Nothing is written yet."""
-    return all(step.name == clarify.CLARIFY_STEP for step in state.steps)
+    return all(step.name == planner.CLARIFY_STEP for step in state.steps)
 
 
 def _answered_so_far(ctx: StepContext) -> tuple[Answered, ...]:
     """What a person has said counts, also when the rest is skipped; a file of theirs says it better."""
-    asked = clarify.saved_questions(ctx.change)
+    asked = planner.saved_questions(ctx.change)
     is_there = (ctx.change.folder / CLARIFICATIONS_FILE).is_file()
     return asked.answers if asked and not is_there else ()
 
 
 def _answers(ctx: StepContext, options: RunOptions) -> tuple[Answered, ...]:
-    asked = clarify.saved_questions(ctx.change) or clarify.ask_planner(ctx)
+    asked = planner.saved_questions(ctx.change) or planner.ask_planner(ctx)
     total = len(asked.questions)
     for number in range(len(asked.answers) + 1, total + 1):
         answer = _answered(ctx, number, total, asked.questions[number - 1], options)
         asked = replace(asked, answers=(*asked.answers, answer))
-        clarify.save_questions(ctx.change, asked)
+        planner.save_questions(ctx.change, asked)
     return asked.answers
 
 

@@ -10,8 +10,8 @@ from agentd.agents import TokenUsage, usage_cost
 from agentd.change import CallRecord, ChangeState
 from agentd.domain import SPEC_STEPS, Complexity, Phase, Role, StepStatus, clock
 from agentd.engine.calls import call_costs
-from agentd.engine.steps import format_fix
-from agentd.engine.steps.plan_facts import PlanFacts
+from agentd.engine.steps import planner
+from agentd.engine.steps.step_context import PlanFacts
 from agentd.engine.workflows import step_lists
 from agentd.engine.workflows.step_lists import PlannedStep
 from agentd.project import AgentSettings, Config, PriceSettings, Project
@@ -136,7 +136,7 @@ def forecast_plan(
     is_drafting = state.phase is Phase.DRAFTING
     left = [one for one in steps if is_drafting or one.kind in ("challenge", "reproposal")]
     if is_malformed:
-        left.insert(0, PlannedStep(format_fix.FORMAT_STEP, round_, 1, "Format fix", format_fix.FORMAT_STEP))
+        left.insert(0, PlannedStep(planner.FORMAT_STEP, round_, 1, "Format fix", planner.FORMAT_STEP))
     return forecast_steps(project, config, state, left, facts.complexity if facts else Complexity.MEDIUM)
 
 

@@ -8,10 +8,9 @@ from typing import Any
 from agentd.change import ChangeState
 from agentd.documents import Task
 from agentd.domain import ChangeNotReady, CheckStatus, Phase, ReviewVerdict, Workflow, WrongPhase, events
-from agentd.engine.steps import check_run, code_trees, comment_findings, judge_call, person_edits, review
+from agentd.engine.steps import check_run, code_trees, judge_call, person_findings, review
 from agentd.engine.steps.implement import run_implement_step
-from agentd.engine.steps.judge_spec import REVIEWER_SPEC
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps.step_context import REVIEWER_SPEC, StepContext
 from agentd.engine.workflows import dependencies, impl_start, person_decisions, read_digest, task_batches
 from agentd.engine.workflows.impl_start import refuse_conflict_markers
 from agentd.engine.workflows.run_scope import RunOptions, begin_run_state, run_scope, use_round
@@ -103,8 +102,8 @@ def is_code_judged(ctx: StepContext) -> bool:
 
 def apply_code_edits(ctx: StepContext) -> None:
     if record := last_record(ctx.change, REVIEWER_SPEC):
-        person_edits.apply_person_edits(ctx, record)
-    comment_findings.apply_comments(ctx, REVIEWER_SPEC)
+        person_findings.apply_person_edits(ctx, record)
+    person_findings.apply_comments(ctx, REVIEWER_SPEC)
 
 
 def accept_known_failures(ctx: StepContext, reason: str, by: str) -> None:

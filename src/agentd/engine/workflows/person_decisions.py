@@ -21,10 +21,9 @@ from agentd.domain import (
     clock,
     join_words,
 )
-from agentd.engine.steps import check_run, code_trees, format_fix, judge_call, person_edits
+from agentd.engine.steps import check_run, code_trees, judge_call, person_findings, planner
 from agentd.engine.steps.check_run import CheckRun
-from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, REVIEWER_SPEC, JudgeSpec
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps.step_context import CHALLENGER_SPEC, REVIEWER_SPEC, JudgeSpec, StepContext
 from agentd.engine.workflows import read_digest
 from agentd.engine.workflows.impl_start import refuse_conflict_markers
 from agentd.engine.workflows.read_digest import differing_names
@@ -33,54 +32,54 @@ from agentd.engine.workflows.verdict_status import last_record
 _TITLE = 120  # characters of a reason that is a finding's title
 
 
-def accept_plan(desk: StepContext, reason: str, by: str, seen: Mapping[str, str]) -> None:
+def accept_plan(ctx: StepContext, reason: str, by: str, seen: Mapping[str, str]) -> None:
     """The open findings are accepted with it; a plan that does not keep to its form cannot be built."""
-    _check_plan(desk, TransitionEvent.ACCEPTED)
-    if changed := differing_names(seen, desk.change.hashes()):
+    _check_plan(ctx, TransitionEvent.ACCEPTED)
+    if changed := differing_names(seen, ctx.change.hashes()):
         raise Refusal(f"{', '.join(changed)} changed while this was decided", "read it again")
-    if faults := format_fix.format_faults(desk):
+    if faults := planner.format_faults(ctx):
         first = faults[0]
         raise FormatInvalid(
             f"the plan cannot be accepted as it is: {first.file}:{first.line} {first.message}",
-            f"agentd validate {desk.change.id} lists what is wrong",
+            f"agentd validate {ctx.change.id} lists what is wrong",
         )
-    mended = desk.change.hashes()  # the form only
-    at, waiting = clock.now(), desk.change.read().findings
-    left = [one for one in current_findings(desk.change.records(CHALLENGER_SPEC.kind)) if one.state.is_open]
-    record = last_record(desk.change)
+    mended = ctx.change.hashes()  # the form only
+    at, waiting = clock.now(), ctx.change.read().findings
+    left = [one for one in current_findings(ctx.change.records(CHALLENGER_SPEC.kind)) if one.state.is_open]
+    record = last_record(ctx.change)
     if record:
         made = [FindingEdit(one.id, ADDED, edit_content(one), one.by, at) for one in waiting]
         made += [FindingEdit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in (*left, *waiting)]
         if made:
-            person_edits.write_edits(desk, record, made)
+            person_findings.write_edits(ctx, record, made)
     kept = () if record else accept_waiting(waiting)
-    desk.run.update(lambda old: replace(old, findings=kept))
-    _move(desk, TransitionEvent.ACCEPTED, reason, by, mended)
+    ctx.run.update(lambda old: replace(old, findings=kept))
+    _move(ctx, TransitionEvent.ACCEPTED, reason, by, mended)
 
 
-def reject_plan(desk: StepContext, reason: str, by: str, seen: Mapping[str, str]) -> None:
-    _check_plan(desk, TransitionEvent.REJECTED)
-    _move(desk, TransitionEvent.REJECTED, reason, by, seen)
+def reject_plan(ctx: StepContext, reason: str, by: str, seen: Mapping[str, str]) -> None:
+    _check_plan(ctx, TransitionEvent.REJECTED)
+    _move(ctx, TransitionEvent.REJECTED, reason, by, seen)
 
 
-def send_back_plan(desk: StepContext, reason: str, by: str, seen: Mapping[str, str]) -> None:
+def send_back_plan(ctx: StepContext, reason: str, by: str, seen: Mapping[str, str]) -> None:
     """The reason is a finding that the planner must answer."""
-    _check_plan(desk, TransitionEvent.SENT_BACK)
-    record = last_record(desk.change)
+    _check_plan(ctx, TransitionEvent.SENT_BACK)
+    record = last_record(ctx.change)
     if record is None:
-        raise WrongPhase(f"{desk.change.id} was never challenged", f"agentd challenge {desk.change.id}")
-    if edit := add_reason_finding(desk, record, reason, by):
-        person_edits.write_edits(desk, record, [edit])
-    _move(desk, TransitionEvent.SENT_BACK, reason, by, seen)
+        raise WrongPhase(f"{ctx.change.id} was never challenged", f"agentd challenge {ctx.change.id}")
+    if edit := add_reason_finding(ctx, record, reason, by):
+        person_findings.write_edits(ctx, record, [edit])
+    _move(ctx, TransitionEvent.SENT_BACK, reason, by, seen)
 
 
-def add_reason_finding(desk: StepContext, record: ReviewRecord, reason: str, by: str) -> FindingEdit | None:
+def add_reason_finding(ctx: StepContext, record: ReviewRecord, reason: str, by: str) -> FindingEdit | None:
     """The person's reason as a finding; None if it is one already: an earlier try was cut off."""
     title = " ".join(reason.split())[:_TITLE]
     if any((one.title, one.by, one.state) == (title, by, FindingState.OPEN) for one in current_findings([record])):
         return None
     what = {"severity": str(Severity.HIGH), "title": title, "what": reason, "suggestion": "", "requirement": None}
-    return FindingEdit(f"P{person_edits.next_person_id(desk)}", ADDED, what, by, clock.now())
+    return FindingEdit(f"P{person_findings.next_person_id(ctx)}", ADDED, what, by, clock.now())
 
 
 # Each is given the plan as whoever decides has read it, by hash: an edit in the same moment is not decided upon.
@@ -112,16 +111,16 @@ def accept_waiting(waiting: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(replace(one, state=FindingState.ACCEPTED) for one in waiting)
 
 
-def _check_plan(desk: StepContext, event: TransitionEvent) -> None:
+def _check_plan(ctx: StepContext, event: TransitionEvent) -> None:
     """Before anything is written."""
-    phase = desk.change.read().phase
+    phase = ctx.change.read().phase
     if phase not in (Phase.PROPOSED, Phase.CHALLENGED):
-        words = f"{desk.change.id} is {phase}, so its plan cannot be {event.replace('-', ' ')}"
-        raise WrongPhase(words, f"agentd status {desk.change.id}")
+        words = f"{ctx.change.id} is {phase}, so its plan cannot be {event.replace('-', ' ')}"
+        raise WrongPhase(words, f"agentd status {ctx.change.id}")
 
 
-def _move(desk: StepContext, event: TransitionEvent, reason: str, by: str, seen: Mapping[str, str]) -> None:
-    desk.run.update(partial(_plan_moved, event, reason, by, seen))
+def _move(ctx: StepContext, event: TransitionEvent, reason: str, by: str, seen: Mapping[str, str]) -> None:
+    ctx.run.update(partial(_plan_moved, event, reason, by, seen))
 
 
 def _plan_moved(
@@ -130,65 +129,65 @@ def _plan_moved(
     return old.with_transition(event, by=by, why=reason, at=clock.now(), hashes=hashes)
 
 
-def accept_code(desk: StepContext, reason: str, by: str, read: str) -> None:
+def accept_code(ctx: StepContext, reason: str, by: str, read: str) -> None:
     """Never over a failed required check, on the tree as it is now: the one that was read, where somebody says."""
-    _check_code(desk, Phase.IMPLEMENTING, "accepted")
-    refuse_conflict_markers(desk.change)
-    base = desk.change.read().base.tree
+    _check_code(ctx, Phase.IMPLEMENTING, "accepted")
+    refuse_conflict_markers(ctx.change)
+    base = ctx.change.read().base.tree
     assert base
-    proof = check_run.run_checks(desk, len(desk.change.records(REVIEWER_SPEC.kind)) + 1)
+    proof = check_run.run_checks(ctx, len(ctx.change.records(REVIEWER_SPEC.kind)) + 1)
     if proof.blocking:
         failing = "check {} fails" if len(proof.blocking) == 1 else "checks {} fail"
         words = f"the required {failing.format(join_words(proof.blocking))}, and no acceptance goes over that"
         failed_before = any(
-            before and before.status is CheckStatus.FAILED for before in _before_code_decision(desk, proof)
+            before and before.status is CheckStatus.FAILED for before in _before_code_decision(ctx, proof)
         )
-        known = f', or agentd impl {desk.change.id} --known-failures "REASON"' if failed_before else ""
-        raise Refusal(words, f"agentd impl {desk.change.id}, or mend the check{known}")
-    if read and read_digest.code_tree_without_agentd(desk.change, proof.tree) != read:
-        words = f"the code of {desk.change.id} changed while its checks ran, so it was not accepted"
+        known = f', or agentd impl {ctx.change.id} --known-failures "REASON"' if failed_before else ""
+        raise Refusal(words, f"agentd impl {ctx.change.id}, or mend the check{known}")
+    if read and read_digest.code_tree_without_agentd(ctx.change, proof.tree) != read:
+        words = f"the code of {ctx.change.id} changed while its checks ran, so it was not accepted"
         raise Refusal(words, "read it again; what the checks write themselves belongs into .gitignore")
-    at, waiting = clock.now(), desk.change.read().findings
-    record = last_record(desk.change, REVIEWER_SPEC)
+    at, waiting = clock.now(), ctx.change.read().findings
+    record = last_record(ctx.change, REVIEWER_SPEC)
     if record:
         made = [FindingEdit(one.id, ADDED, edit_content(one), one.by, at) for one in waiting]
-        left = (*judge_call.open_judge_findings(desk, REVIEWER_SPEC), *waiting)
+        left = (*judge_call.open_judge_findings(ctx, REVIEWER_SPEC), *waiting)
         made += [FindingEdit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in left]
         if made:
-            person_edits.write_edits(desk, record, made)
-    code_trees.mark_done_tasks(desk, base, proof.tree)
-    waived = code_trees.waive_tasks(desk)
-    hashes = {"tree": proof.tree, "base": base, **code_trees.spec_hashes(desk.change.hashes())}
+            person_findings.write_edits(ctx, record, made)
+    code_trees.mark_done_tasks(ctx, base, proof.tree)
+    waived = code_trees.waive_tasks(ctx)
+    hashes = {"tree": proof.tree, "base": base, **code_trees.spec_hashes(ctx.change.hashes())}
     kept = () if record else accept_waiting(waiting)
-    desk.run.update(
+    ctx.run.update(
         lambda old: _code_moved(
             TransitionEvent.ACCEPTED, reason, by, hashes, replace(old, findings=kept, waived=tuple(waived))
         )
     )
 
 
-def send_back_code(desk: StepContext, reason: str, by: str, read: str) -> None:
+def send_back_code(ctx: StepContext, reason: str, by: str, read: str) -> None:
     """The reason is a finding that the implementer must answer."""
-    _check_code(desk, Phase.COMPLETE, "sent back")
-    _add_code_finding(desk, REVIEWER_SPEC, reason, by)
-    code_trees.reclaim_tasks(desk, desk.change.read().waived)
-    record = last_record(desk.change, REVIEWER_SPEC)
+    _check_code(ctx, Phase.COMPLETE, "sent back")
+    _add_code_finding(ctx, REVIEWER_SPEC, reason, by)
+    code_trees.reclaim_tasks(ctx, ctx.change.read().waived)
+    record = last_record(ctx.change, REVIEWER_SPEC)
     hashes = dict(record.judged) if record else {}
-    desk.run.update(lambda old: _code_moved(TransitionEvent.SENT_BACK, reason, by, hashes, replace(old, waived=())))
+    ctx.run.update(lambda old: _code_moved(TransitionEvent.SENT_BACK, reason, by, hashes, replace(old, waived=())))
 
 
-def plan_wrong(desk: StepContext, reason: str, by: str, read: str) -> None:
+def plan_wrong(ctx: StepContext, reason: str, by: str, read: str) -> None:
     """The reason is a finding that the planner must answer; the code stays as it is."""
-    _check_code(desk, Phase.IMPLEMENTING, "said to have a wrong plan")
-    _add_code_finding(desk, CHALLENGER_SPEC, reason, by)
-    code_trees.reset_tasks(desk)
-    desk.run.update(partial(_code_moved, TransitionEvent.PLAN_WRONG, reason, by, desk.change.hashes()))
+    _check_code(ctx, Phase.IMPLEMENTING, "said to have a wrong plan")
+    _add_code_finding(ctx, CHALLENGER_SPEC, reason, by)
+    code_trees.reset_tasks(ctx)
+    ctx.run.update(partial(_code_moved, TransitionEvent.PLAN_WRONG, reason, by, ctx.change.hashes()))
 
 
-def _before_code_decision(desk: StepContext, proof: CheckRun) -> list[CheckResult | None]:
+def _before_code_decision(ctx: StepContext, proof: CheckRun) -> list[CheckResult | None]:
     """How those that stand in the way were before the first edit."""
-    state = desk.change.read()
-    return [check_run.check_before(state, one) for one in desk.config.checks if one.name in proof.blocking]
+    state = ctx.change.read()
+    return [check_run.check_before(state, one) for one in ctx.config.checks if one.name in proof.blocking]
 
 
 # Each is given the code as whoever decides has read it, as `seen` knows it; "" where nobody says.
@@ -199,22 +198,22 @@ CODE_DECISIONS: dict[str, Callable[[StepContext, str, str, str], None]] = {
 }
 
 
-def _add_code_finding(desk: StepContext, bench: JudgeSpec, reason: str, by: str) -> None:
+def _add_code_finding(ctx: StepContext, bench: JudgeSpec, reason: str, by: str) -> None:
     """Where nobody has judged yet it waits for the first record, as agentd's own findings do."""
-    record = last_record(desk.change, bench)
+    record = last_record(ctx.change, bench)
     if record is None:
-        found = replace(person_finding(reason, by), id=f"P{person_edits.next_person_id(desk)}")
-        desk.run.update(lambda old: replace(old, findings=(*old.findings, found)))
-    elif edit := add_reason_finding(desk, record, reason, by):
-        person_edits.write_edits(desk, record, [edit])
+        found = replace(person_finding(reason, by), id=f"P{person_findings.next_person_id(ctx)}")
+        ctx.run.update(lambda old: replace(old, findings=(*old.findings, found)))
+    elif edit := add_reason_finding(ctx, record, reason, by):
+        person_findings.write_edits(ctx, record, [edit])
 
 
-def _check_code(desk: StepContext, wanted: Phase, what: str) -> None:
+def _check_code(ctx: StepContext, wanted: Phase, what: str) -> None:
     """Before anything is written."""
-    phase = desk.change.read().phase
+    phase = ctx.change.read().phase
     if phase is not wanted:
-        words = f"{desk.change.id} is {phase}; only a change that is {wanted} can be {what}"
-        raise WrongPhase(words, f"agentd status {desk.change.id}")
+        words = f"{ctx.change.id} is {phase}; only a change that is {wanted} can be {what}"
+        raise WrongPhase(words, f"agentd status {ctx.change.id}")
 
 
 def _code_moved(

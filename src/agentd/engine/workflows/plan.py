@@ -5,10 +5,8 @@ from dataclasses import replace
 
 from agentd.change import Change, ChangeState
 from agentd.domain import Lane, NoticeIssued, Phase, TransitionEvent, Workflow, clock
-from agentd.engine.steps import clarify, format_fix, generate, plan_facts, self_review
-from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
-from agentd.engine.steps.plan_facts import PlanFacts
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps import planner
+from agentd.engine.steps.step_context import CHALLENGER_SPEC, PlanFacts, StepContext, read_plan_facts
 from agentd.engine.workflows import dependencies, person_decisions, plan_rounds, read_digest, step_lists
 from agentd.engine.workflows.clarification import clarify_first, is_only_clarified
 from agentd.engine.workflows.decision_questions import Question, QuestionOption, ask_decision
@@ -26,12 +24,12 @@ def draft_documents(ctx: StepContext, options: RunOptions) -> None:
         ctx.run.emit(NoticeIssued(code="lane", message=message))
     clarify_first(ctx, options)
     while ctx.change.read().phase is Phase.DRAFTING:
-        if format_fix.is_format_due(ctx):
-            generate.save_base_specs(ctx)
+        if planner.is_format_due(ctx):
+            planner.save_base_specs(ctx)
             repair_format(ctx, options)
             warn_overlaps(ctx)
             _offer_light(ctx, options)
-        found = plan_facts.read_plan_facts(ctx.change)
+        found = read_plan_facts(ctx.change)
         following = step_lists.next_planner_step(ctx.change.read(), looks, found)
         if following is None:
             ctx.run.update(lambda old: _generated(old, ctx.change))
@@ -44,19 +42,19 @@ def draft_documents(ctx: StepContext, options: RunOptions) -> None:
 def _make(ctx: StepContext, following: PlannedStep, looks: int) -> None:
     match following.kind:
         case "proposal-gen":
-            generate.generate_proposal(ctx)
+            planner.generate_proposal(ctx)
         case "spec-gen":
-            generate.generate_spec(ctx, following.spec)
+            planner.generate_spec(ctx, following.spec)
         case "tasks-gen":
-            generate.generate_tasks(ctx)
+            planner.generate_tasks(ctx)
         case "plan-gen":
-            generate.generate_plan(ctx)
+            planner.generate_plan(ctx)
         case _:
-            self_review.run_self_review(ctx, following.kind, following.spec, following.number, looks)
+            planner.run_self_review(ctx, following.kind, following.spec, following.number, looks)
 
 
 def _generated(old: ChangeState, change: Change) -> ChangeState:
-    found = plan_facts.read_plan_facts(change) or PlanFacts()
+    found = read_plan_facts(change) or PlanFacts()
     specs = {0: "", 1: ", 1 spec"}.get(len(found.specs), f", {len(found.specs)} specs")
     tasks = "1 task" if found.tasks == 1 else f"{found.tasks} tasks"
     why = f"proposal{specs} and {tasks} generated and valid"
@@ -67,8 +65,8 @@ def _generated(old: ChangeState, change: Change) -> ChangeState:
 
 def _offer_light(ctx: StepContext, options: RunOptions) -> None:
     """Only between the proposal and what follows it: a small change needs no long process."""
-    state, found = ctx.change.read(), plan_facts.read_plan_facts(ctx.change)
-    done = [step.name for step in state.steps if step.name not in (clarify.CLARIFY_STEP, format_fix.FORMAT_STEP)]
+    state, found = ctx.change.read(), read_plan_facts(ctx.change)
+    done = [step.name for step in state.steps if step.name not in (planner.CLARIFY_STEP, planner.FORMAT_STEP)]
     if state.lane is not Lane.FULL or set(done) != {"proposal-gen"} or not found or not found.is_small:
         return
     size = "without a spec" if not found.specs else "with 1 spec"

@@ -6,9 +6,8 @@ from typing import Literal
 
 from agentd.change import ChangeLocator, ChangeState, build_overlap_index, format_names, read_touched
 from agentd.domain import ChangeNotReady, FormatInvalid, NoticeIssued, Phase, WarningIssued, WrongPhase
-from agentd.engine.steps import challenge, comment_findings, format_fix, judge_call, person_edits
-from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps import challenge, judge_call, person_findings, planner
+from agentd.engine.steps.step_context import CHALLENGER_SPEC, StepContext
 from agentd.engine.workflows import person_decisions, read_digest
 from agentd.engine.workflows.decision_questions import Person, Question, QuestionOption, after_challenge, ask_decision
 from agentd.engine.workflows.run_result import decision_summary
@@ -30,8 +29,8 @@ _NAMED = 5  # faults named in an error; `agentd validate` lists them all
 def repair_format(ctx: StepContext, options: RunOptions) -> None:
     """Validation without an agent; what is left is mended by the planner or by the person."""
     most = ctx.config.workflow.format_iterations
-    while found := format_fix.format_faults(ctx):
-        format_fix.report_faults(ctx, found)
+    while found := planner.format_faults(ctx):
+        planner.report_faults(ctx, found)
         if options.person:
             options.person.tell(_lines(found))
         answered = ask_decision(ctx.run, _form_question(ctx, found), options.person)
@@ -40,10 +39,10 @@ def repair_format(ctx: StepContext, options: RunOptions) -> None:
             raise _unformed(f"Stopped with {_faults(found)} left in the plan", ctx.change.id, found)
         if answer == "person" and options.person:
             options.person.wait(f"Fix {_files(found)}, then press Enter")
-        elif options.person is None and format_fix.fixes_used(ctx.change.read()) >= most:
+        elif options.person is None and planner.fixes_used(ctx.change.read()) >= most:
             raise _unformed(f"Format validation still failing after {most} iterations", ctx.change.id, found)
         else:
-            format_fix.run_format_fix(ctx, found)
+            planner.run_format_fix(ctx, found)
 
 
 def _form_question(ctx: StepContext, found: Sequence[RuleFinding]) -> Question:
@@ -52,7 +51,7 @@ def _form_question(ctx: StepContext, found: Sequence[RuleFinding]) -> Question:
         QuestionOption("person", "I will fix it myself"),
         QuestionOption("stop", "Stop here"),
     )
-    number = format_fix.fixes_used(ctx.change.read()) + 1
+    number = planner.fixes_used(ctx.change.read()) + 1
     return Question(f"format-{number}", f"The plan has {_faults(found)}. What next?", choices, "planner")
 
 
@@ -142,8 +141,8 @@ def run_plan_rounds(ctx: StepContext, options: RunOptions) -> None:
 
 def apply_plan_edits(ctx: StepContext) -> None:
     if record := last_record(ctx.change):
-        person_edits.apply_person_edits(ctx, record)
-    comment_findings.apply_comments(ctx, CHALLENGER_SPEC)
+        person_findings.apply_person_edits(ctx, record)
+    person_findings.apply_comments(ctx, CHALLENGER_SPEC)
 
 
 def check_phase(ctx: StepContext, *phases: Phase) -> None:

@@ -8,7 +8,7 @@ from textwrap import indent
 from agentd.change import Change, current_comments
 from agentd.documents import Finding
 from agentd.domain import Refusal
-from agentd.engine.steps.judge_spec import JUDGE_SPECS, REVIEWER_SPEC
+from agentd.engine.steps.step_context import JUDGE_SPECS, REVIEWER_SPEC
 from agentd.engine.workflows.verdict_status import judge_spec_for, open_findings
 from agentd.project import git
 from agentd.storage import files

@@ -8,7 +8,7 @@ from typing import Any
 from agentd.change import CallRecord, Change, ChangeState, readable_documents
 from agentd.documents import Finding, count_open
 from agentd.domain import AgentdError, Phase, TransitionEvent
-from agentd.engine.steps.judge_spec import REVIEWER_SPEC
+from agentd.engine.steps.step_context import REVIEWER_SPEC
 from agentd.engine.workflows.decision_questions import after_challenge, after_review, option_rows
 from agentd.engine.workflows.verdict_status import is_plan_edited, is_plan_judged, last_record, open_findings
 

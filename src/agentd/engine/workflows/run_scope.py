@@ -10,9 +10,8 @@ from agentd.documents import Clarification as Answered
 from agentd.domain import Lane, Refusal, UsageError, Workflow, clock, events
 from agentd.engine.calls import step_commits
 from agentd.engine.calls.run_context import RunContext
-from agentd.engine.steps import person_edits, verdict_record
-from agentd.engine.steps.judge_spec import JUDGE_SPECS
-from agentd.engine.steps.step_context import StepContext
+from agentd.engine.steps import person_findings, verdict_record
+from agentd.engine.steps.step_context import JUDGE_SPECS, StepContext
 from agentd.engine.workflows.decision_questions import Person
 from agentd.engine.workflows.verdict_status import rounds_used
 
@@ -56,24 +55,24 @@ class RunOptions:
 
 
 @contextmanager
-def run_scope(desk: StepContext, begin: Callable[[ChangeState], ChangeState]) -> Iterator[None]:
-    Inbox(desk.change).close("the run that asked was killed")
-    if record := verdict_record.unfinished_record(desk):
-        if of := person_edits.displayed_record(desk, JUDGE_SPECS[record.kind]):
-            person_edits.apply_person_edits(desk, of)  # before it is rendered anew
-        record = verdict_record.unfinished_record(desk) or record
+def run_scope(ctx: StepContext, begin: Callable[[ChangeState], ChangeState]) -> Iterator[None]:
+    Inbox(ctx.change).close("the run that asked was killed")
+    if record := verdict_record.unfinished_record(ctx):
+        if of := person_findings.displayed_record(ctx, JUDGE_SPECS[record.kind]):
+            person_findings.apply_person_edits(ctx, of)  # before it is rendered anew
+        record = verdict_record.unfinished_record(ctx) or record
         round_ = (record.kind, record.round)
-        rows = [step.attempt for step in desk.change.read().steps if (step.name, step.round) == round_]
-        verdict_record.finish_record(desk, record, max(rows, default=1))
-    desk.run.update(begin)
+        rows = [step.attempt for step in ctx.change.read().steps if (step.name, step.round) == round_]
+        verdict_record.finish_record(ctx, record, max(rows, default=1))
+    ctx.run.update(begin)
     try:
         yield
     except Refusal:
-        desk.run.update(_over)
+        ctx.run.update(_over)
         raise
-    workflow = desk.change.read().run
-    desk.run.update(_over)
-    step_commits.commit_step(desk.run, f"end of {workflow.workflow}" if workflow else "end")
+    workflow = ctx.change.read().run
+    ctx.run.update(_over)
+    step_commits.commit_step(ctx.run, f"end of {workflow.workflow}" if workflow else "end")
 
 
 def begin_run_state(old: ChangeState, workflow: Workflow, granted: int) -> ChangeState:

@@ -7,9 +7,7 @@ from agentd.change import Change, ChangeState, StepRecord
 from agentd.documents import Task
 from agentd.domain import AgentdError, Lane, Phase, StepStatus
 from agentd.engine.steps import check_run, code_trees
-from agentd.engine.steps import plan_facts as facts_of
-from agentd.engine.steps.judge_spec import REVIEWER_SPEC
-from agentd.engine.steps.plan_facts import PlanFacts
+from agentd.engine.steps.step_context import REVIEWER_SPEC, PlanFacts, read_plan_facts
 from agentd.engine.workflows import task_batches
 from agentd.engine.workflows.verdict_status import challenges, is_answering, last_record, open_findings
 from agentd.project import WorkflowSettings
@@ -56,7 +54,7 @@ def plan_steps(change: Change, settings: WorkflowSettings) -> list[PlannedStep]:
     """The steps of a change as it is now."""
     round_ = len(challenges(change)) + 1
     return plan_steps_ahead(
-        change.read(), settings.self_review_iterations, facts_of.read_plan_facts(change), round_, is_answering(change)
+        change.read(), settings.self_review_iterations, read_plan_facts(change), round_, is_answering(change)
     )
 
 

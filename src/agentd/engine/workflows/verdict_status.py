@@ -3,7 +3,7 @@
 from agentd.change import Change, ChangeState, StepRecord
 from agentd.documents import Finding, ReviewRecord, current_findings
 from agentd.domain import NoticeIssued, Phase, StepStatus
-from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, JUDGE_SPECS, REVIEWER_SPEC, JudgeSpec
+from agentd.engine.steps.step_context import CHALLENGER_SPEC, JUDGE_SPECS, REVIEWER_SPEC, JudgeSpec
 
 JUDGED_EVENTS = (Phase.PROPOSED, Phase.CHALLENGED, Phase.REJECTED)  # where a challenge can be
 
