@@ -130,7 +130,7 @@ def test_links_are_resolved_within_the_project(example: Scenario) -> None:
     example.write("docs/a b.md")
     edit(example, "proposal.md", "## Why\n", "## Why\n\n[a](docs/a%20b.md) [b](specs/user-model.md) [c](no.md)\n")
     data = example.agentd("validate", "add-oauth", "--json").json
-    assert [one["message"] for one in data["findings"]] == ["no.md is not there"]
+    assert [one["message"] for one in data["findings"]] == ["no.md does not exist"]
 
 
 def test_project_settings_are_applied(example: Scenario) -> None:

@@ -1,4 +1,4 @@
-"""config.md: every key with type, default and meaning, from the schema and the comments of template.toml."""
+"""config.md: every key with type, default and meaning, from the schema, template.toml and the validation rules."""
 
 import re
 import tomllib
@@ -10,6 +10,7 @@ from agentd.project.config import shapes
 from agentd.project.config.display import quote_toml
 from agentd.project.config.schema import SCHEMA
 from agentd.project.config.template import check_defaults, default_tree, template
+from agentd.validation import CODE_RULES, RULES
 from reference.markdown import code, plain, sentence, table
 
 _HEAD = """# Configuration
@@ -84,6 +85,7 @@ def told() -> Words:
     words.keys = {
         key: text or _UNTOLD.get(key, "") for key, text in {**dict.fromkeys(_UNTOLD, ""), **words.keys}.items()
     }
+    words.keys |= {f"validation.severity.{rule.name}": rule.description for rule in (*RULES, *CODE_RULES)}
     words.sections[f"{_AGENTS}.models"] = words.keys.get(f"{_AGENTS}.models", "")
     return words
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agentd.documents import review_blocks
 from agentd.project.config.loader import load_config
 from agentd.validation.fixes import fix_document
-from agentd.validation.rule_input import PlanDocuments, is_valid
+from agentd.validation.rule import PlanDocuments, is_valid
 from agentd.validation.validator import validate
 from plans import EXAMPLE
 

@@ -11,8 +11,9 @@ from agentd.documents import spec
 from agentd.domain.terms import Severity
 from agentd.project.config.loader import load_config
 from agentd.project.config.settings import ValidationSettings
-from agentd.validation.rule_input import PlanDocuments, RuleFinding, count_by_severity, is_valid
-from agentd.validation.validator import validate
+from agentd.validation.plan_rules import CODE_RULES
+from agentd.validation.rule import PlanDocuments, RuleFinding, count_by_severity, is_valid
+from agentd.validation.validator import RULES, validate
 from assertions import assert_grows_linearly
 from plans import EXAMPLE
 
@@ -116,7 +117,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "requirement-duplicate",
         "high",
         "### R1: Provider callback",
-        "R1 stands twice, first on line",
+        "R1 occurs twice, first on line",
     ),
     "no requirement that can be read": (
         AUTH,
@@ -132,7 +133,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "requirement-untitled",
         "medium",
         "### R7: ",
-        "R7 says nothing",
+        "R7 has no text",
     ),
     "scenario twice": (
         AUTH,
@@ -140,7 +141,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "requirement-duplicate",
         "high",
         "### Scenario 2: ",
-        "stands twice, first on line",
+        "occurs twice, first on line",
     ),
     "steps without words": (
         AUTH,
@@ -156,7 +157,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "spec-ref-unknown",
         "high",
         "### Scenario: ",
-        "R9 is not there",
+        "R9 does not exist",
     ),
     "placeholder in lower case": (
         AUTH,
@@ -188,7 +189,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "link-broken",
         "medium",
         "See [this]",
-        "my file.md is not there",
+        "my file.md does not exist",
     ),
     "scenario without then": (
         AUTH,
@@ -212,7 +213,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "spec-ref-unknown",
         "high",
         "### Scenario: ",
-        "R9 is not there",
+        "R9 does not exist",
     ),
     "placeholder": (
         AUTH,
@@ -230,7 +231,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "See [this]",
         "missing.md",
     ),
-    "spec missing": (AUTH, gone, "spec-missing", "high", "- id: auth-flow", "specs/auth-flow.md is not there"),
+    "spec missing": (AUTH, gone, "spec-missing", "high", "- id: auth-flow", "specs/auth-flow.md does not exist"),
     "spec unnamed": (
         "specs/other.md",
         lambda t: (EXAMPLE / AUTH).read_text(),
@@ -245,7 +246,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "spec-ref-unknown",
         "high",
         "user-model:R7",
-        "user-model:R7 is not there",
+        "user-model:R7 does not exist",
     ),
     "task without id": (
         TASKS,
@@ -335,7 +336,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "spec-ref-unknown",
         "high",
         "- R8: ",
-        "R8 is not there",
+        "R8 does not exist",
     ),
     "renamed of nothing": (
         "specs/api-endpoints.md",
@@ -343,7 +344,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "spec-ref-unknown",
         "high",
         "- R8: ",
-        "R8 is not there",
+        "R8 does not exist",
     ),
     "removed that says nothing": (
         "specs/api-endpoints.md",
@@ -367,7 +368,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "requirement-duplicate",
         "high",
         "### R2: ",
-        "removed as well",
+        "both written and removed",
     ),
     "no spec id": (
         "proposal.md",
@@ -375,7 +376,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "spec-ref-unknown",
         "high",
         "- id: User Model",
-        "'User Model' is no spec id",
+        "'User Model' is not a spec id",
     ),
     "spec depends on nothing": (
         "proposal.md",
@@ -411,8 +412,8 @@ def test_each_rule_finds_its_violation(case: str) -> None:
 
 def test_every_configured_rule_is_covered() -> None:
     tried = {case[2] for case in CASES.values()} - {"unreadable"}
-    of_trace = {"requirement-without-file", "requirement-without-test", "file-without-task", "test-weakened"}
-    assert tried == set(SETTINGS.severity) - of_trace
+    assert tried == {rule.name for rule in RULES}
+    assert {rule.name: rule.severity for rule in (*RULES, *CODE_RULES)} == dict(SETTINGS.severity)
 
 
 def test_circular_tasks_are_reported_as_in_the_contract() -> None:

@@ -59,15 +59,6 @@ class TraceMatrix:
     implemented: bool = False  # before that there are no files and no tests
 
 
-RULES = (
-    "requirement-without-task",
-    "requirement-without-file",
-    "requirement-without-test",
-    "file-without-task",
-    "test-weakened",
-)
-
-
 @dataclass(frozen=True, slots=True)
 class _TraceGap:
     rule: str

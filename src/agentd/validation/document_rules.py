@@ -1,56 +1,82 @@
-"""Rules for any document: frontmatter, headings, placeholders, links, length."""
+"""Rules about the form of any document: readable, with frontmatter and the required headings."""
 
-import posixpath
-import re
-from collections.abc import Callable
-from urllib.parse import unquote
-
-from agentd.documents import Document, LineKind, Span, parse_document
+from agentd.documents import (
+    PROPOSAL_FILE,
+    Document,
+    InvalidDocument,
+    InvalidFrontmatter,
+    LineKind,
+    Span,
+    decode_text,
+    parse_document,
+    read_frontmatter,
+    read_spec,
+    text_before_blocks,
+)
+from agentd.domain import Severity
 from agentd.merge import conflict_markers_in
-from agentd.validation.rule_input import FindingCollector, PlanDocument, PlanDocuments, RuleSettings
+from agentd.validation.rule import DOCUMENT_KINDS, PlanDocument, PlanValidation, Rule, document_check
+from agentd.validation.spec_rules import only_removes
 
-_PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
-_CODE = re.compile(r"(`+)(?:(?!\1).)*+\1")
-# Not as a word of its own in capitals: alone on its line or in a list.
-_LATER = re.compile(r"^[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?[*_(]*+(todo|tbd)[*_).:…]*+[ \t\r]*+$", re.I | re.M)
-_LINK = re.compile(r"!?\[[^\]\n]*+\]\(\s*+(?:<([^<>\n]++)>|(?!<)([^)\s>]++))")
-_ELSEWHERE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*+:|//|#")
+FRONTMATTER_MISSING = Rule("frontmatter-missing", Severity.LOW, "a document has no frontmatter")
 
 
-def check_document(
-    page: PlanDocument,
-    plan: PlanDocuments,
-    settings: RuleSettings,
-    findings: FindingCollector,
-    needless: frozenset[str] = frozenset(),
-) -> None:
-    """`needless` are headings that this document may do without."""
+@document_check
+def check_frontmatter(page: PlanDocument, run: PlanValidation) -> None:
     if not page.front.values:
-        hint = "agentd validate --fix adds it"
-        findings.add(page.name, 1, "frontmatter-missing", "there is no frontmatter", hint)
-    hidden = _left_open(page, findings) if page.document.closing else None
-    for title in settings.required_headings[page.kind]:
-        if title not in needless and (hidden is None or hidden.section(title) is None):
-            _heading(page, title, findings)
-    lines, limit = len(page.document.contents), settings.max_lines[page.kind]
-    if lines > limit:
-        hint = f"say it in {limit} lines, or cut the change in two"
-        findings.add(page.name, limit + 1, "too-long", f"{lines} lines are more than a person reads", hint)
-    _marks(page, findings)
-    _placeholders(page, findings)
-    _links(page, plan, findings)
+        run.add(page.name, 1, FRONTMATTER_MISSING, "there is no frontmatter", "agentd validate --fix adds it")
 
 
-def _marks(page: PlanDocument, findings: FindingCollector) -> None:
-    """Of each conflict its first mark."""
-    found = conflict_markers_in(page.document)
-    for line in [one for one in found if page.document.content(one).startswith("<")] or found[:1]:
-        hint = "keep one of the texts between the marks, or write a new one, and take the marks out"
-        findings.add(page.name, line, "conflict-mark", "a conflict is not solved here", hint)
+UNREADABLE = Rule("unreadable", Severity.HIGH, "a document is not UTF-8 text", is_configurable=False)
+FRONTMATTER_INVALID = Rule("frontmatter-invalid", Severity.HIGH, "the frontmatter cannot be read")
 
 
-def _left_open(page: PlanDocument, findings: FindingCollector) -> Document:
-    """Tells of a fence or comment without an end, and gives what it hides."""
+def open_document(name: str, data: bytes, run: PlanValidation) -> PlanDocument | None:
+    """Return None, with a finding, for a document that no other rule can read."""
+    kind = DOCUMENT_KINDS.get(name, "spec")
+    try:
+        text = decode_text(data, name)
+        if name == PROPOSAL_FILE and "<review" in text:
+            text = text_before_blocks(text).rstrip("\r\n") + "\n"
+        document = parse_document(text, name)
+        front = read_frontmatter(document)
+        spec = read_spec(document, front, run.settings.requirement_pattern) if kind == "spec" else None
+        return PlanDocument(name, kind, document, front, spec)
+    except InvalidFrontmatter as error:
+        report_frontmatter(error, run)
+    except InvalidDocument as error:
+        run.add(name, error.line, UNREADABLE, error.problem, "save the file as UTF-8 text")
+    return None
+
+
+def report_frontmatter(error: InvalidFrontmatter, run: PlanValidation) -> None:
+    hint = "write the frontmatter as `key: value` lines between two lines `---`"
+    run.add(error.file, error.line, FRONTMATTER_INVALID, error.problem, hint)
+
+
+HEADING_MISSING = Rule(
+    "heading-missing", Severity.HIGH, "a required section is missing, empty or hidden by an open code fence"
+)
+
+
+@document_check
+def check_headings(page: PlanDocument, run: PlanValidation) -> None:
+    hidden = _report_open_block(page, run) if page.document.closing else None
+    optional = ("Requirements", "Acceptance Criteria") if page.spec and only_removes(page.spec) else ()
+    for title in run.settings.required_headings[page.kind]:
+        if title in optional or (hidden and hidden.section(title)):
+            continue
+        section = page.document.section(title)
+        if section is None:
+            hint = f"add a section `## {title}`"
+            run.add(page.name, 1, HEADING_MISSING, f"the section `## {title}` is missing", hint)
+        elif not _has_content(page.document, section.inner):
+            hint = f"fill in the section `## {title}`"
+            run.add(page.name, section.heading.line, HEADING_MISSING, f"`## {title}` is empty", hint)
+
+
+def _report_open_block(page: PlanDocument, run: PlanValidation) -> Document:
+    """Report a code fence or comment that is never closed, and return the text that it hides."""
     document = page.document
     line = len(document.contents)
     if document.closing == "-->":
@@ -63,60 +89,25 @@ def _left_open(page: PlanDocument, findings: FindingCollector) -> Document:
     below = document.text_at(Span(line + 1, len(document.lines)))
     if below.strip():
         message = f"the {what} opened in line {line} is never closed, so everything below is hidden"
-        findings.add(page.name, line, "heading-missing", message, f"close it with {end}")
+        run.add(page.name, line, HEADING_MISSING, message, f"close it with {end}")
     return parse_document(below, page.name)
 
 
-def _heading(page: PlanDocument, title: str, findings: FindingCollector) -> None:
-    section = page.document.section(title)
-    if section is None:
-        hint = f"add a section `## {title}`"
-        findings.add(page.name, 1, "heading-missing", f"the section `## {title}` is missing", hint)
-    elif not _says_something(page.document, section.inner):
-        hint = f"say below `## {title}` what belongs there"
-        findings.add(page.name, section.heading.line, "heading-missing", f"`## {title}` is empty", hint)
-
-
-def _says_something(document: Document, span: Span) -> bool:
-    """Text or code that a reader sees; a comment is not seen."""
+def _has_content(document: Document, span: Span) -> bool:
+    """Text or code; readers do not see comments."""
     return any(
         document.content(line).strip() and document.kinds[line - 1] != LineKind.COMMENT
         for line in range(span.start, span.end + 1)
     )
 
 
-def _placeholders(page: PlanDocument, findings: FindingCollector) -> None:
-    found = _matches(page.document, _PLACEHOLDER, lambda match: match[0])
-    lower = page.document.text.lower()
-    if "todo" in lower or "tbd" in lower:
-        found += [one for one in _matches(page.document, _LATER, lambda match: match[1]) if not one[1].isupper()]
-    for line, word in found:
-        hint = "say what it stands for, or put the word in backticks if it is meant"
-        findings.add(page.name, line, "placeholder", f"{word} is left in the text", hint)
+CONFLICT_MARK = Rule("conflict-mark", Severity.HIGH, "a merge conflict is not resolved", is_configurable=False)
 
 
-def _links(page: PlanDocument, plan: PlanDocuments, findings: FindingCollector) -> None:
-    if "](" not in page.document.text:
-        return
-    for line, target in _matches(page.document, _LINK, lambda match: match[1] or match[2]):
-        path = unquote(target.partition("#")[0])
-        if _ELSEWHERE.match(target) or not path:
-            continue
-        near = posixpath.normpath(posixpath.join(plan.folder, posixpath.dirname(page.name), path))
-        if not (plan.exists(near) or plan.exists(posixpath.normpath(path.lstrip("/")))):
-            hint = f"write the path from {page.name} or from the project's root"
-            findings.add(page.name, line, "link-broken", f"{path} is not there", hint)
-
-
-def _matches(
-    document: Document, pattern: re.Pattern[str], word: Callable[[re.Match[str]], str]
-) -> list[tuple[int, str]]:
-    """Each match outside of code and comments, with its line. Most documents have none, so look once first."""
-    if not pattern.search(document.text):
-        return []
-    found = []
-    for line, content in document.plain_lines(document.span):
-        if pattern.search(content):
-            bare = _CODE.sub(lambda code: " " * len(code[0]), content) if "`" in content else content
-            found += [(line, word(match)) for match in pattern.finditer(bare)]
-    return found
+@document_check
+def check_conflict_markers(page: PlanDocument, run: PlanValidation) -> None:
+    """Report the first marker of each conflict."""
+    found = conflict_markers_in(page.document)
+    for line in [one for one in found if page.document.content(one).startswith("<")] or found[:1]:
+        hint = "keep one of the texts between the conflict markers, or write a new one, and delete the markers"
+        run.add(page.name, line, CONFLICT_MARK, "this conflict is not resolved", hint)

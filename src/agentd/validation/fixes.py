@@ -1,4 +1,4 @@
-"""Mechanical faults, mended: what needs no thought and can mean only one thing."""
+"""Fixes of mechanical faults that can mean only one thing."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from agentd.documents import (
     read_frontmatter,
     set_frontmatter_keys,
 )
-from agentd.validation.rule_input import DOCUMENT_KINDS, RuleSettings, spec_id
+from agentd.validation.rule import DOCUMENT_KINDS, RuleSettings, spec_id
 
 # After the id a mark that belongs to no number (`R1.1`), or a blank and the first word of a title.
 _LOOSE = re.compile(
@@ -28,7 +28,7 @@ _LOOSE = re.compile(
 
 
 def fix_document(name: str, data: bytes, change_id: str, base_version: int | None, settings: RuleSettings) -> bytes:
-    """The document with its mechanical faults mended; the same bytes if there are none or it cannot be read.
+    """Return the document with its mechanical faults fixed; the same bytes if it has none or is unreadable.
 
     `base_version` is the version of the project's own spec of that name, if it has one.
     """

@@ -1,4 +1,5 @@
-"""Which keys exist, and what each may hold. The defaults are in template.toml and nowhere else."""
+"""Which keys exist, and what each may hold. The defaults are in template.toml and in the declarations of
+validation rules, and nowhere else."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,39 +20,13 @@ from agentd.project.config.shapes import (
     TableShape,
     TextShape,
 )
+from agentd.validation import CODE_RULES, RULES
 
 # In the order in which they are offered; "scripted" plays a playbook file, for the demo and for tests.
 KINDS = ("gemini", "codex", "claude", "command", "scripted")
 DOCUMENTS = ("proposal", "spec", "tasks", "clarifications")
 OFF = "off"
 ASK = "ask"
-RULES = (
-    "frontmatter-missing",
-    "frontmatter-invalid",
-    "heading-missing",
-    "requirement-format",
-    "requirement-duplicate",
-    "requirement-untitled",
-    "scenario-format",
-    "scenario-count",
-    "placeholder",
-    "link-broken",
-    "spec-missing",
-    "spec-unnamed",
-    "spec-ref-unknown",
-    "task-format",
-    "task-duplicate",
-    "task-path",
-    "dependency-unknown",
-    "dependency-cycle",
-    "requirement-without-task",
-    "task-without-requirement",
-    "too-long",
-    "requirement-without-file",
-    "requirement-without-test",
-    "file-without-task",
-    "test-weakened",
-)
 
 
 def _fields(items: Sequence[object], key: str) -> Iterator[tuple[int, object]]:
@@ -177,7 +152,7 @@ SCHEMA = TableShape(
                 "scenario_min_count": _COUNT,
                 "required_headings": TableShape(dict.fromkeys(DOCUMENTS, _WORDS)),
                 "max_lines": TableShape(dict.fromkeys(DOCUMENTS, _AT_LEAST_ONE)),
-                "severity": TableShape(dict.fromkeys(RULES, ChoiceShape(*Severity, OFF))),
+                "severity": TableShape({rule.name: ChoiceShape(*Severity, OFF) for rule in (*RULES, *CODE_RULES)}),
             }
         ),
     }

@@ -10,6 +10,7 @@ from typing import Any
 from agentd.domain import Role
 from agentd.project.config.display import quote_toml, show_value
 from agentd.project.config.settings import CheckSettings
+from agentd.validation import CODE_RULES, RULES
 
 _NO_CHECKS = "# Nothing proves the code"
 _NO_AGENT = "# No agent was found when this was written: once one is installed, `agentd init` puts in who is here."
@@ -18,7 +19,11 @@ _PAIR = re.compile(r"(?P<key>\w+) = .*?(?P<comment>#.*)?")
 
 @cache
 def template() -> str:
-    return Path(__file__).with_name("template.toml").read_text(encoding="utf-8")
+    """The text of template.toml, and every validation rule with its default severity."""
+    text = Path(__file__).with_name("template.toml").read_text(encoding="utf-8")
+    rules = [f'{rule.name} = "{rule.severity}"\n' for rule in RULES]
+    code_rules = [f'{rule.name} = "{rule.severity}"\n' for rule in CODE_RULES]
+    return "".join([text, *rules, "# found by trace, during impl\n", *code_rules])
 
 
 @cache
