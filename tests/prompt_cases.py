@@ -6,12 +6,11 @@ from typing import Any
 from agentd.agents.registry import get_adapter
 from agentd.engine.prompts.prompt_renderer import Prompts
 from agentd.engine.tools.tool_table import Stage, tools_of
-from agentd.project.config.settings import AgentKind
 from agentd.project.layout import find_project
 from agentd.project.trust.items import prompt_item, prompt_overrides
 from agentd.project.trust.store import grant_trust
 
-CLIS: tuple[AgentKind, ...] = ("gemini", "codex", "claude")
+CLIS: tuple[str, ...] = ("gemini", "codex", "claude")
 FOLDER = "agentd/changes/add-oauth"
 SPECS = [f"{FOLDER}/specs/{name}.md" for name in ("user-model", "auth-flow", "api-endpoints")]
 PLAN = [f"{FOLDER}/proposal.md", *SPECS, f"{FOLDER}/tasks.md"]
@@ -194,11 +193,11 @@ def stage_of(prompt: str) -> Stage:
     return stages.get(prompt, Stage.PLAN)
 
 
-def tool_names(prompt: str, cli: AgentKind) -> dict[str, str]:
+def tool_names(prompt: str, cli: str) -> dict[str, str]:
     return {tool.name: get_adapter(cli).tool_name(tool.name) for tool in tools_of(stage_of(prompt))}
 
 
-def render_prompt(prompt: str, cli: AgentKind = "gemini", **values: Any) -> str:
+def render_prompt(prompt: str, cli: str = "gemini", **values: Any) -> str:
     """The prompt as the project that this process stands in has it."""
     context = f"{FOLDER}/{'AGENTS' if prompt in ('challenge', 'review') else 'GEMINI'}.md"
     tools = tool_names(prompt, cli)
@@ -208,7 +207,7 @@ def render_prompt(prompt: str, cli: AgentKind = "gemini", **values: Any) -> str:
     return Prompts(find_project(), os.environ).render(prompt, **{**common, **values})
 
 
-def render_case(case: str, cli: AgentKind = "gemini") -> str:
+def render_case(case: str, cli: str = "gemini") -> str:
     prompt, values = CASES[case]
     return render_prompt(prompt, cli, **values)
 

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from agentd.agents.protocol import AgentBrief
+from agentd.agents.protocol import AgentBrief, AgentSettings
 from agentd.domain.terms import Role
-from agentd.project.config.settings import AgentSettings
 
 
 def agent(**parts: Any) -> AgentSettings:

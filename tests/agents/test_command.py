@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from briefs import agent, brief
@@ -12,9 +11,8 @@ from briefs import agent, brief
 from agentd.agents.command import CommandAgent
 from agentd.agents.failures import FailureCause
 from agentd.agents.protocol import AgentEnded, AgentText
-from agentd.agents.registry import get_adapter
+from agentd.agents.registry import ADAPTERS, get_adapter
 from agentd.domain.errors import BadConfig
-from agentd.project.config.settings import AgentKind
 from program import PATIENCE
 
 ADAPTER = CommandAgent()
@@ -110,4 +108,4 @@ def test_command_agent_has_no_sessions_final_event_or_cost() -> None:
 
 def test_every_agent_kind_has_an_adapter() -> None:
     assert isinstance(get_adapter("command"), CommandAgent)
-    assert {get_adapter(kind).sessions for kind in get_args(AgentKind)} == {"none", "preset", "captured"}
+    assert {get_adapter(kind).sessions for kind in ADAPTERS} == {"none", "preset", "captured"}

@@ -262,19 +262,19 @@ def test_transcripts_are_listed_in_chronological_order(project: Scenario) -> Non
         ("20260119T103000Z-0000", "challenge", 2, 1, 1),
     ]
     for place, call in enumerate(calls):
-        path = transcript_path(here, "add-oauth", *call)
+        path = transcript_path(here.local_state_path("transcripts", "add-oauth"), *call)
         written(path, b"x")
         os.utime(path, ns=(0, 1_000_000 + place * 1000))
-    written(transcript_path(here, "other", *calls[0]), b"x")
+    written(transcript_path(here.local_state_path("transcripts", "other"), *calls[0]), b"x")
     (path.parent / "notes.log").write_text("not one of ours")
-    found = list_transcripts(here, "add-oauth")
+    found = list_transcripts(here.local_state_path("transcripts", "add-oauth"))
     assert [(one.run, one.step, one.round, one.number, one.attempt) for one in found] == calls
     assert found[-1] == TranscriptFile(path, *calls[-1])
     assert path == project.root / ".git/agentd/transcripts/add-oauth/20260119T103000Z-0000/challenge-r2-n1-a1.log"
 
 
 def test_change_without_calls_has_no_transcripts(project: Scenario) -> None:
-    assert list_transcripts(find_project(), "add-oauth") == []
+    assert list_transcripts(find_project().local_state_path("transcripts", "add-oauth")) == []
 
 
 def test_listing_transcripts_does_not_import_config(box: Scenario) -> None:

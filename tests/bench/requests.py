@@ -24,7 +24,6 @@ from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.calls.run_context import RunContext
 from agentd.engine.tools.tool_table import Stage
-from agentd.project.config.settings import AgentKind
 from agentd.project.layout import find_project
 from loopback import clis
 from loopback.claude_api import ClaudeApi
@@ -69,7 +68,7 @@ complexity = ["low", "medium", "high", "critical"]
 class Cli:
     """`lay_out` makes the home; `default` is the argument list of a person's own headless run in the project."""
 
-    name: AgentKind
+    name: str
     model: str
     api: Api
     lay_out: Callable[[Path, Conversation], object]

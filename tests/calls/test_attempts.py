@@ -79,7 +79,7 @@ def test_transcript_has_prompt_and_output_without_secrets(project: Scenario, mon
     project.configure(project.root.joinpath("agentd/config.toml").read_text().replace("[agents.play]", KEY))
     monkeypatch.setenv("PLAY_API_KEY", "hunter2-hunter2")
     call_planner(change)
-    (path,) = Path(change.project.in_room("transcripts")).glob("*/*/*.log")
+    (path,) = Path(change.project.local_state_path("transcripts")).glob("*/*/*.log")
     text = path.read_text()
     assert "in| Write the proposal." in text
     assert "create_proposal" in text
@@ -284,7 +284,7 @@ def test_report_of_a_judge_that_died_is_discarded(project: Scenario) -> None:
     with open_run(change) as run, pytest.raises(AgentFailed) as caught:
         retries.perform_call(run, challenger_request(run))
     assert caught.value.code == "did-nothing"
-    assert not os.path.exists(change.project.in_room("runs", "report.json"))
+    assert not os.path.exists(change.project.local_state_path("runs", "report.json"))
 
 
 def test_judge_that_wrote_files_has_failed(project: Scenario) -> None:
@@ -406,7 +406,7 @@ def test_agent_that_switches_the_branch_stops_the_run(project: Scenario) -> None
     project.git("switch", "-q", "main")
     with open_run(change):
         pass
-    assert not os.listdir(change.project.in_room("runs"))
+    assert not os.listdir(change.project.local_state_path("runs"))
 
 
 def test_budget_and_call_limits_hold_for_random_streams_and_resumes(project: Scenario) -> None:
@@ -455,7 +455,7 @@ def test_failure_message_is_redacted_and_truncated(project: Scenario, monkeypatc
 
 def test_unwritable_journal_does_not_end_the_run(project: Scenario) -> None:
     change = play(project, proposal_gen=[write_document("proposal.md")])
-    os.makedirs(change.project.in_room("journal", "add-oauth.jsonl"))
+    os.makedirs(change.project.local_state_path("journal", "add-oauth.jsonl"))
     seen: list[events.JournalEntry] = []
     with open_run(change, seen.append) as run:
         retries.perform_call(run, planner_request(run))
@@ -503,4 +503,4 @@ shutil.rmtree(".git/agentd")
     assert {".git/agentd", ".git/hooks/pre-commit", "agentd/config.toml"} <= {
         one.where for one in change.read().findings
     }
-    assert not os.listdir(change.project.in_room("runs"))
+    assert not os.listdir(change.project.local_state_path("runs"))

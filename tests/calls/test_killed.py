@@ -64,7 +64,7 @@ def stubborn(box: Scenario) -> Change:
 
 
 def has_spent(change: Change, cost: float) -> bool:
-    slips = Path(change.project.in_room("calls", "add-oauth")).glob("*.json")
+    slips = Path(change.project.local_state_path("calls", "add-oauth")).glob("*.json")
     return any(f'"cost": {cost}' in slip.read_text() for slip in slips)
 
 
@@ -143,7 +143,7 @@ def test_one_signal_stops_a_run_cleanly(project: Scenario, number: signal.Signal
     assert [str(step.status) for step in change.read().steps] == ["failed"]
     assert journal_of(change, events.ErrorOccurred)[0].code == "interrupted"
     assert journal_of(change, events.RunFinished)[0].exit_code == 130
-    assert not os.listdir(change.project.in_room("runs"))
+    assert not os.listdir(change.project.local_state_path("runs"))
     assert call_planner(change).attempt == 2
 
 
@@ -177,7 +177,7 @@ def test_stop_waits_for_the_agent_of_a_killed_run(project: Scenario) -> None:
 def test_stop_signals_nothing_when_the_lock_names_no_process(project: Scenario, word: str) -> None:
     change = play(project)
     with change.running("agentd plan add-oauth"):
-        Path(change.project.in_room("locks", "add-oauth.run")).write_text(word)
+        Path(change.project.local_state_path("locks", "add-oauth.run")).write_text(word)
         ran = project.agentd("stop", "add-oauth")
     assert ran.code == 5
     assert ran.err == (

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.agents.prices import has_known_price, sanitize_usage, usage_cost
+from agentd.agents.prices import PriceSettings, has_known_price, sanitize_usage, usage_cost
 from agentd.agents.protocol import TokenUsage
 from agentd.change import state
-from agentd.project.config.settings import PriceSettings
 from plans import EXAMPLE
 from scenario import Scenario
 

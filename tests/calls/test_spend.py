@@ -68,7 +68,7 @@ def today() -> str:
 
 
 def slips(change: Change) -> list[Path]:
-    return sorted(Path(change.project.in_room("calls", change.id)).glob("*"))
+    return sorted(Path(change.project.local_state_path("calls", change.id)).glob("*"))
 
 
 def leave_open(change: Change, cost: float | None = 0.5, session: str = "s") -> Path:
@@ -76,7 +76,7 @@ def leave_open(change: Change, cost: float | None = 0.5, session: str = "s") -> 
     with change.running("agentd plan") as held:
         call = begin(change, held.token, session)
         call.saw(TokenUsage(tokens_in=100), cost)
-    return Path(change.project.in_room("calls", change.id, f"{call.id}.json"))
+    return Path(change.project.local_state_path("calls", change.id, f"{call.id}.json"))
 
 
 def rewrite(path: Path, **values: Any) -> None:
@@ -98,7 +98,7 @@ def test_finished_call_is_in_the_state_and_the_ledger(change: Change) -> None:
     (slip,) = call_costs.read_ledger(change.project, today()).values()
     assert slip.call == call and (slip.change_id, slip.round, slip.attempt) == ("add-oauth", 2, 1)
     assert change_spending(change) == Spending(0.25, 0.25)
-    assert slips(change) == [] and not os.path.exists(change.project.in_room("calls", "add-oauth"))
+    assert slips(change) == [] and not os.path.exists(change.project.local_state_path("calls", "add-oauth"))
 
 
 def test_finished_call_has_its_session_and_model(change: Change) -> None:
@@ -208,14 +208,14 @@ def test_identical_earlier_call_is_counted_separately(change: Change) -> None:
 )
 def test_invalid_files_among_open_calls_are_ignored(change: Change, content: bytes | None) -> None:
     leave_open(change, 0.5)
-    folder = Path(change.project.in_room("calls", "add-oauth"))
+    folder = Path(change.project.local_state_path("calls", "add-oauth"))
     strange = folder / "strange.json"
     if content is None:
         os.mkfifo(strange)  # opening it would wait for ever
     else:
         strange.write_bytes(content)
     (folder / "folder.json").mkdir()
-    Path(change.project.in_room("calls", "a-file")).write_text("x")
+    Path(change.project.local_state_path("calls", "a-file")).write_text("x")
     assert change_spending(change) == Spending(0.5, 0.5)
     assert len(settled(change)) == 1
     assert strange.exists() and change_spending(change) == Spending(0.5, 0.5)
@@ -224,7 +224,7 @@ def test_invalid_files_among_open_calls_are_ignored(change: Change, content: byt
 def test_copy_of_an_open_call_in_another_folder_is_ignored(change: Change) -> None:
     path = leave_open(change, 0.5)
     other = lifecycle.create_change(find_project(), "other", "words")
-    copy = Path(change.project.in_room("calls", "other", path.name))
+    copy = Path(change.project.local_state_path("calls", "other", path.name))
     copy.parent.mkdir()
     copy.write_bytes(path.read_bytes())
     path.with_name("copy.json").write_bytes(path.read_bytes())
@@ -234,7 +234,7 @@ def test_copy_of_an_open_call_in_another_folder_is_ignored(change: Change) -> No
 
 def test_torn_ledger_line_loses_only_itself(change: Change) -> None:
     call_once(change, 0.25)
-    path = Path(change.project.in_room("spend", f"{today()}.jsonl"))
+    path = Path(change.project.local_state_path("spend", f"{today()}.jsonl"))
     whole = path.read_bytes()
     path.write_bytes(whole + b"\xff\n" + b"[]\n\n" + whole[:40])
     call_once(change, 0.5)
@@ -260,13 +260,13 @@ def test_hostile_model_name_does_not_corrupt_the_ledger(change: Change, name: st
 
 
 def test_unwritable_ledger_is_reported_and_nothing_is_lost(change: Change) -> None:
-    Path(change.project.in_room("spend")).write_text("in the way")
+    Path(change.project.local_state_path("spend")).write_text("in the way")
     from agentd.storage.files import CannotWrite
 
     with pytest.raises(CannotWrite, match="spend"):
         call_once(change, 0.5)
     assert change.read().llm_calls == ()
-    Path(change.project.in_room("spend")).unlink()
+    Path(change.project.local_state_path("spend")).unlink()
     settled(change)
     assert change_spending(change) == Spending(0.5, 0.5)
 
@@ -404,7 +404,7 @@ def with_fresh_books(pair: tuple[Change, Change]) -> tuple[Change, Change]:
     for change in pair:
         settled(change)  # of an example that failed
         change.update(lambda old: replace(old, steps=(), llm_calls=()))
-    for path in Path(pair[0].project.in_room("spend")).glob("*"):
+    for path in Path(pair[0].project.local_state_path("spend")).glob("*"):
         path.unlink()
     return pair
 

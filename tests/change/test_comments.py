@@ -69,7 +69,7 @@ def test_comment_ids_are_never_reused(change: Change) -> None:
     assert say(change) == "K4"
     (change.folder / COMMENTS_FILE).unlink()
     assert say(change) == "K5"
-    Path(change.project.in_room("comments", "add-oauth.last")).unlink()
+    Path(change.project.local_state_path("comments", "add-oauth.last")).unlink()
     assert say(change) == "K6", "what the file says counts too"
 
 
@@ -265,7 +265,7 @@ def test_comments_tampered_with_in_an_interrupted_call_are_restored(yard: GuardP
 def test_damaged_local_state_does_not_stop_the_guard(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     guard = plan_guard(yard)
-    copies, locks = change.project.in_room("comments"), change.project.in_room("locks")
+    copies, locks = change.project.local_state_path("comments"), change.project.local_state_path("locks")
     yard.agent(f"shutil.rmtree({copies!r}); os.makedirs({copies + '/add-oauth.yaml'!r})\n{FORGED}")
     yard.agent(f"shutil.rmtree({locks!r}); Path({locks!r}).write_text('')")
     assert f"{OWN}/{COMMENTS_FILE}" in [one.path for one in finish(guard).put_back]
@@ -295,4 +295,4 @@ def test_comments_snapshot_exists_only_during_a_call(yard: GuardProject, change:
     assert path and path.read_bytes() == (change.folder / COMMENTS_FILE).read_bytes()
     finish(guard)
     assert comment_store.frozen_comments(change) is None
-    assert json.loads(Path(change.project.in_room("comments", "add-oauth.last")).read_bytes()) == 1
+    assert json.loads(Path(change.project.local_state_path("comments", "add-oauth.last")).read_bytes()) == 1

@@ -23,7 +23,7 @@ def change(project: Scenario) -> Change:
 
 
 def lock_file(change: Change) -> Path:
-    return Path(change.project.in_room("locks", f"{change.id}.run"))
+    return Path(change.project.local_state_path("locks", f"{change.id}.run"))
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def test_missing_agent_names_the_install_command(project: Scenario, tmp_path: Pa
     (tmp_path / "bin/git").symlink_to(str(shutil.which("git")))
     project.env["PATH"] = str(tmp_path / "bin")
     hint = refused(AgentMissing, project, *PLAN, names="gemini (gemini) is not installed, and it is the planner")
-    assert hint == "npm install -g @google/gemini-cli, then run gemini once to log in"
+    assert hint == "npm install -g @google/gemini-cli, then log in with: gemini"
     assert not (project.root / "agentd/changes").exists()
 
 

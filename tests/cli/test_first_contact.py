@@ -79,7 +79,7 @@ def test_following_the_hints_leads_from_an_empty_folder_to_the_first_plan(outsid
     ran = leads_on(outside, typed)
     assert leads_on(outside, way_on(ran, 3, "agentd/config.toml", outside.root)).code == 0
     told = way_on(leads_on(outside, typed), 3, "gemini (gemini) is not installed, and it is the planner")
-    assert told == "npm install -g @google/gemini-cli, then run gemini once to log in"
+    assert told == "npm install -g @google/gemini-cli, then log in with: gemini"
     assert not (outside.root / "agentd/changes/add-oauth").exists(), "nothing is made that nobody can work on"
     assert "npm install -g @google/gemini-cli" in leads_on(outside, "agentd doctor").out
 

@@ -261,4 +261,4 @@ def test_bare_repository_and_deleted_working_folder_are_reported(fresh: Scenario
     done = subprocess.run(
         ["sh", "-c", command], env=fresh.env | {"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
     )
-    assert done.returncode == 3 and "the folder you stand in is gone" in done.stderr
+    assert done.returncode == 3 and "the current folder no longer exists" in done.stderr

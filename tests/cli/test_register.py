@@ -193,8 +193,9 @@ def test_symlinks_and_files_in_the_way_are_refused(box: Scenario, tmp_path: Path
     (box.root / ".codex").write_text("a file")
     ran = box.agentd("init", "--register", "--json")
     assert ran.code == 1 and ran.json["registered"] == all_of("refused")
-    whys = [one["why"] for one in ran.json["refused"].values()]
-    assert "symbolic link" in whys[0] and ".gemini is a symbolic link" in whys[1] and "not a folder" in whys[2]
+    whys = {name: one["why"] for name, one in ran.json["refused"].items()}
+    assert "symbolic link" in whys[CLAUDE] and ".gemini is a symbolic link" in whys[GEMINI]
+    assert "not a folder" in whys[CODEX]
     assert {path.name: path.read_text() for path in outside.iterdir()} == {"mcp.json": "{}"}
     assert words(box, "--unregister") == all_of("absent")
     assert (box.root / CLAUDE).is_symlink() and (box.root / ".gemini").is_symlink()
@@ -257,6 +258,6 @@ def test_committed_entries_can_be_unregistered_in_a_clone(box: Scenario) -> None
 def test_help_describes_register_and_unregister(box: Scenario) -> None:
     out = " ".join(box.agentd("init", "--help").out.split())
     assert (
-        "--register Register agentd's MCP server with your own Claude Code" in out
+        "--register Register agentd's MCP server with the agent CLIs that you use yourself." in out
         and "--unregister Undo --register" in out
     )

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from config_room import EXAMPLE, Room, room
 
+from agentd.agents.prices import PriceSettings
+from agentd.agents.protocol import AgentSettings, ModelSettings
 from agentd.domain.terms import Complexity, GitSetup, Role, Severity
 from agentd.project.config.loader import load_config
-from agentd.project.config.settings import AgentSettings, CheckSettings, ModelSettings, PriceSettings
+from agentd.project.config.settings import CheckSettings
 
 __all__ = ["room"]
 

@@ -8,9 +8,10 @@ from config_room import EXAMPLE, Room, room
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentd.agents.registry import ADAPTERS
 from agentd.domain.terms import Role
 from agentd.project.config.loader import load_config
-from agentd.project.config.schema import AGENT, CHECK, KINDS, PRICE, SCHEMA
+from agentd.project.config.schema import AGENT, CHECK, PRICE, SCHEMA
 from agentd.project.config.settings import CheckSettings
 from agentd.project.config.shapes import ConfigShape, MapShape, TableShape
 from agentd.project.config.template import default_tree, render_template, template
@@ -85,7 +86,7 @@ def test_every_template_key_is_in_the_schema() -> None:
 def test_every_schema_key_has_a_default_in_the_template() -> None:
     found = set(_keys(SCHEMA, default_tree()))
     # Without a default: which kind, where a playbook is; `resume` is Gemini's; prices and checks start empty.
-    optional = {"checks"} | {f"agents.{name}.{key}" for name in KINDS for key in ("kind", "playbook", "resume")}
+    optional = {"checks"} | {f"agents.{name}.{key}" for name in ADAPTERS for key in ("kind", "playbook", "resume")}
     assert found - optional == set(), "in the schema, not in the template"
 
 

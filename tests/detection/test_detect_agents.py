@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from agentd.agents.detection import (
-    KNOWN_CLIS,
     DetectedAgent,
     LoginStatus,
     assign_roles,
@@ -16,6 +15,7 @@ from agentd.agents.detection import (
     detect_login,
     role_notes,
 )
+from agentd.agents.registry import CLIS
 from agentd.domain.terms import Role
 from agentd.project.config.loader import load_config
 
@@ -48,8 +48,7 @@ def agents(**logins: str) -> tuple[DetectedAgent, ...]:
     """gemini="yes" is installed and logged in; what is not named is not installed."""
     found = detect_agents({}, Path("/nowhere"), lambda program: program in logins, "linux")
     return tuple(
-        DetectedAgent(a.name, a.vendor, a.installed, LoginStatus(logins.get(a.name, "no")), a.to_install, a.to_log_in)
-        for a in found
+        DetectedAgent(one.name, one.cli, one.installed, LoginStatus(logins.get(one.name, "no"))) for one in found
     )
 
 
@@ -63,8 +62,8 @@ def seats(found: tuple[DetectedAgent, ...]) -> list[str]:
 def test_agent_is_installed_when_its_program_is_on_path(tmp_path: Path, programs: Callable[[str], bool]) -> None:
     found = detect_agents({}, tmp_path / "home", programs)
     assert {agent.name: agent.installed for agent in found} == {"gemini": True, "codex": True, "claude": False}
-    assert {agent.name: agent.vendor for agent in found} == VENDORS
-    assert [agent.to_install.split()[-1] for agent in found] == [
+    assert {agent.name: agent.cli.vendor for agent in found} == VENDORS
+    assert [agent.cli.to_install.split()[-1] for agent in found] == [
         "@google/gemini-cli",
         "@openai/codex",
         "@anthropic-ai/claude-code",
@@ -149,7 +148,7 @@ def test_custom_provider_in_settings_makes_the_login_unknown(tmp_path: Path, fil
 
 
 def test_login_source_is_reported(tmp_path: Path) -> None:
-    codex = KNOWN_CLIS["codex"]
+    codex = CLIS["codex"]
     assert detect_login(codex, {"CODEX_API_KEY": "secret"}, tmp_path).by == "CODEX_API_KEY"
     assert (
         detect_login(codex, {}, tmp_path, ("-c", 'model_provider="mine"')).by == "model_provider in its args may be one"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentd.agents.detection import KNOWN_CLIS
+from agentd.agents.registry import CLIS
 from agentd.change import lifecycle
 from agentd.cli.text_table import display_width
 from agentd.doctor import agent_checks, diagnosis, program_probe, system_checks
@@ -446,10 +446,8 @@ def test_author_and_judge_of_one_vendor_are_noted(here: Scenario) -> None:
 
 def test_known_versions_match_the_tested_versions() -> None:
     pinned = json.loads(PINNED.read_text())["dependencies"]
-    assert len(pinned.keys() - {"@fission-ai/openspec"}) == len(
-        KNOWN_CLIS
-    )  # that one is no agent: specs are moved from it
-    for known in KNOWN_CLIS.values():
+    assert len(pinned.keys() - {"@fission-ai/openspec"}) == len(CLIS)  # that one is no agent: specs are moved from it
+    for known in CLIS.values():
         assert pinned[known.to_install.split()[-1]].startswith(f"{known.tested}.")
 
 

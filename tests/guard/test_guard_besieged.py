@@ -19,7 +19,7 @@ from scenario import Scenario
 def yard(project: Scenario, tmp_path: Path) -> GuardProject:
     """As in real life: the guard's folder lies in the local room."""
     yard = make_guard_project(project, tmp_path)
-    yard.folder = Path(yard.change.project.in_room("runs", "token", "guard"))
+    yard.folder = Path(yard.change.project.local_state_path("runs", "token", "guard"))
     return yard
 
 

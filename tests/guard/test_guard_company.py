@@ -28,7 +28,7 @@ def yard(project: Scenario, tmp_path: Path) -> GuardProject:
 def run_of(change: Change) -> Iterator[Guard]:
     """A run of a change with its guard, its call begun."""
     with change.running(f"agentd impl {change.id}") as held:
-        guard = Guard(change, Path(change.project.in_room("runs", held.token, "guard")))
+        guard = Guard(change, Path(change.project.local_state_path("runs", held.token, "guard")))
         guard.before()
         yield guard
 
@@ -94,7 +94,9 @@ def test_guard_of_a_killed_second_run_ignores_the_first_runs_violation(yard: Gua
     with two(yard, "Path('.git/hooks/pre-commit').write_text('evil')") as (first, second):
         finish(first)
         folder = next(
-            path for path in Path(other.project.in_room("runs")).glob("*/guard") if (path / "call.json").exists()
+            path
+            for path in Path(other.project.local_state_path("runs")).glob("*/guard")
+            if (path / "call.json").exists()
         )
         assert Guard(other, folder).finish_cut(None) == GuardResult()
         second.close()
@@ -103,7 +105,7 @@ def test_guard_of_a_killed_second_run_ignores_the_first_runs_violation(yard: Gua
 
 def test_first_agents_allowed_edit_is_the_baseline_for_the_second(yard: GuardProject) -> None:
     with yard.change.running("agentd impl add-oauth") as held:
-        folder = Path(yard.change.project.in_room("runs", held.token, "guard"))
+        folder = Path(yard.change.project.local_state_path("runs", held.token, "guard"))
         yard.box.write("Makefile", "test:\n")
         yard.folder = folder
         first = yard.guard("make", may_edit=lambda path: path == "Makefile")
@@ -118,7 +120,7 @@ def test_first_agents_allowed_edit_is_the_baseline_for_the_second(yard: GuardPro
 
 def test_snapshot_of_a_finished_run_is_ignored(yard: GuardProject) -> None:
     with yard.change.running("agentd impl add-oauth") as held:
-        yard.folder = Path(yard.change.project.in_room("runs", held.token, "guard"))
+        yard.folder = Path(yard.change.project.local_state_path("runs", held.token, "guard"))
         yard.guard()  # killed here
     hook = yard.box.root / ".git/hooks/commit-msg"
     hook.write_text("a person's")

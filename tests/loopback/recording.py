@@ -19,7 +19,7 @@ def keep(cli: str, name: str, change: Change, box: Scenario) -> None:
     """The change's last transcript, if somebody records: what the program printed, without this machine in it."""
     if not os.environ.get(WANTED):
         return
-    paths = Path(change.project.in_room("transcripts")).glob("*/*/*.log")
+    paths = Path(change.project.local_state_path("transcripts")).glob("*/*/*.log")
     last = max(paths, key=lambda path: path.stat().st_mtime_ns)
     lines = [line[5:] for line in last.read_text().split("\n") if line.startswith("out| ")]
     target = FOLDER / cli / f"{name}.jsonl"

@@ -84,7 +84,7 @@ def test_planner_writes_its_document_through_mcp(
     assert (request.body["model"], request.body["reasoning"]["effort"]) == ("gpt-5.5", "high")
     assert "Write the proposal." in seen(request)
     assert "nobody can answer a question" in seen(request)
-    assert not list(Path(change.project.in_room("runs")).iterdir())  # where its instructions were
+    assert not list(Path(change.project.local_state_path("runs")).iterdir())  # where its instructions were
 
 
 def test_tool_of_another_stage_and_invalid_call_are_refused(

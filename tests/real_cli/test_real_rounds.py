@@ -214,7 +214,11 @@ def _check_the_records(change: Change) -> None:
 
 def _check_how_it_was_resumed(change: Change, resume: str) -> None:
     """By its id, or by its place in the list; and never as the latest, which is another one."""
-    kept = next(one for one in list_transcripts(change.project, change.id) if one.step == "reproposal")
+    kept = next(
+        one
+        for one in list_transcripts(change.project.local_state_path("transcripts", change.id))
+        if one.step == "reproposal"
+    )
     command = re.search(r"^# command: .*--resume (\S+)", Path(kept.path).read_text(), re.MULTILINE)
     assert command
     assert command[1].isdigit() if resume == "index" else command[1] == change.read().session_id

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentd.agents.skills.skill_targets import SKILL_TARGETS, SKILL_WORKFLOWS
+from agentd.agents.registry import CLIS
+from agentd.agents.skills import SKILL_WORKFLOWS
 from loopback import claude_home, clis, codex_home, gemini_home
 from loopback.claude_api import ClaudeApi
 from loopback.codex_api import CodexApi
@@ -32,10 +33,10 @@ NAMES = [workflow.name for workflow in SKILL_WORKFLOWS]
 def here(box: Scenario, model: Model) -> Scenario:
     """A project with the commands of all three, on a machine that has them and agentd."""
     box.env["PATH"] = f"{clis.FOLDER}:{Path(AGENTD).parent}:{os.environ['PATH']}"
-    for cli in SKILL_TARGETS:
-        clis.need(cli.name)
+    for name in CLIS:
+        clis.need(name)
     ran = box.agentd("init", "--commit", "--json")
-    assert ran.code == 0 and len(ran.json["skills"]) == len(SKILL_TARGETS) * len(SKILL_WORKFLOWS), ran
+    assert ran.code == 0 and len(ran.json["skills"]) == len(CLIS) * len(SKILL_WORKFLOWS), ran
     return box
 
 

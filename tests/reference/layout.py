@@ -174,7 +174,7 @@ def _rooms(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Assign):
             known |= _constants(node)
     for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "in_room":
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "local_state_path":
             first = call.args[0] if call.args else None
             name = first.value if isinstance(first, ast.Constant) else known.get(getattr(first, "id", ""))
             if isinstance(name, str):

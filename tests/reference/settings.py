@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentd.domain.humanize import quote_toml
 from agentd.project.config import shapes
-from agentd.project.config.display import quote_toml
 from agentd.project.config.schema import SCHEMA
 from agentd.project.config.template import check_defaults, default_tree, template
 from agentd.validation import CODE_RULES, RULES

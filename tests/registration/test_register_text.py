@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentd.agents.registration import json_entry, toml_entry
-from agentd.agents.registration.server_entry import find_insertion
+from agentd.agents import json_entry, toml_entry
+from agentd.agents.server_entry import find_insertion
 from agentd.domain.errors import Refusal
 
 ENTRY = {"command": "agentd", "args": ["mcp"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.agents.skills import skill_files
+from agentd.agents.skills import seal_text
 from program import AGENTD
 from scenario import Result, Scenario
 from terminal import run_on_terminal
@@ -53,7 +53,7 @@ def older(path: Path) -> str:
     """The file as an earlier version of agentd would have written it: other words, and a mark that fits them."""
     head, mark, rest = path.read_text().partition("# ")
     after = rest.partition("\n")[2].replace("Plan a change of this project", "Make a plan")
-    path.write_text(skill_files.seal_text(head, after))
+    path.write_text(seal_text(head, after))
     assert mark and "Make a plan" in after
     return path.read_text()
 

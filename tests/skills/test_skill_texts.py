@@ -8,14 +8,16 @@ import click
 import pytest
 import yaml
 
-from agentd.agents.skills.skill_files import render_skill
-from agentd.agents.skills.skill_targets import SKILL_TARGETS, SKILL_WORKFLOWS, SkillTarget, SkillWorkflow
+from agentd.agents.protocol import SkillFiles, SkillWorkflow
+from agentd.agents.registry import CLIS
+from agentd.agents.skills import SKILL_WORKFLOWS, render_skill
 from agentd.cli.app import app
 from agentd.engine.tools.tool_table import TOOLS, Stage
 
+SKILLS = {name: cli.skills for name, cli in CLIS.items() if cli.skills}
 EACH = [
-    pytest.param(cli, workflow, id=f"{cli.name}-{workflow.name}")
-    for cli in SKILL_TARGETS
+    pytest.param(skills, workflow, id=f"{name}-{workflow.name}")
+    for name, skills in SKILLS.items()
     for workflow in SKILL_WORKFLOWS
 ]
 MARKDOWN = [one for one in EACH if str(one.id).startswith(("claude", "codex"))]
@@ -32,7 +34,7 @@ def options(command: click.Command) -> set[str]:
 
 
 @each
-def test_every_command_named_in_a_skill_exists(cli: SkillTarget, workflow: SkillWorkflow) -> None:
+def test_every_command_named_in_a_skill_exists(cli: SkillFiles, workflow: SkillWorkflow) -> None:
     text = render_skill(cli, workflow)
     found = commands(text)
     assert found
@@ -50,7 +52,7 @@ def test_every_command_named_in_a_skill_exists(cli: SkillTarget, workflow: Skill
 
 
 @each
-def test_skill_text_is_short_and_completely_rendered(cli: SkillTarget, workflow: SkillWorkflow) -> None:
+def test_skill_text_is_short_and_completely_rendered(cli: SkillFiles, workflow: SkillWorkflow) -> None:
     text = render_skill(cli, workflow)
     assert text.count("\n") <= 60
     left = set(re.findall(r"\$\w+", text)) - {"$ARGUMENTS", "$agentd"}
@@ -59,27 +61,27 @@ def test_skill_text_is_short_and_completely_rendered(cli: SkillTarget, workflow:
 
 
 @each
-def test_skill_text_contains_no_cli_include_or_execute_syntax(cli: SkillTarget, workflow: SkillWorkflow) -> None:
+def test_skill_text_contains_no_cli_include_or_execute_syntax(cli: SkillFiles, workflow: SkillWorkflow) -> None:
     """By these signs Claude Code and Gemini CLI put in a command's output, a file or one of the arguments."""
     assert not re.search(r"!\{|@\{|!`|@\w|\$\d", render_skill(cli, workflow))
 
 
 @pytest.mark.parametrize(("cli", "workflow"), MARKDOWN)
-def test_frontmatter_matches_what_the_cli_reads(cli: SkillTarget, workflow: SkillWorkflow) -> None:
+def test_frontmatter_matches_what_the_cli_reads(cli: SkillFiles, workflow: SkillWorkflow) -> None:
     start, head, body = render_skill(cli, workflow).split("---\n", 2)
     assert start == "" and body.startswith(("Plan ", "Implement ", "Archive "))
     found = yaml.safe_load(head)
     assert found["description"].startswith(workflow.description)
-    if cli.name == "codex":
+    if cli is SKILLS["codex"]:
         assert found.keys() == {"name", "description"}
-        assert f"/{found['name']}/SKILL.md" in cli.path(workflow), "a skill bears the name of its folder"
+        assert f"/{found['name']}/SKILL.md" in cli.path.format(workflow.name), "a skill bears the name of its folder"
         assert "$ARGUMENTS" not in body, "Codex puts nothing in its place"
     else:
         assert found["argument-hint"] == workflow.hint and "\nArguments: $ARGUMENTS\n" in body
 
 
 def test_gemini_commands_are_toml() -> None:
-    (gemini,) = [cli for cli in SKILL_TARGETS if cli.name == "gemini"]
+    gemini = SKILLS["gemini"]
     for workflow in SKILL_WORKFLOWS:
         found = tomllib.loads(render_skill(gemini, workflow))
         assert found.keys() == {"description", "prompt"}
@@ -89,7 +91,7 @@ def test_gemini_commands_are_toml() -> None:
 @pytest.mark.parametrize("workflow", SKILL_WORKFLOWS, ids=lambda one: str(one.name))
 def test_claude_may_run_only_the_named_commands_without_asking(workflow: SkillWorkflow) -> None:
     """Not `trust`, `init` or `drop`: a text in the repository may talk the model into it."""
-    (claude,) = [cli for cli in SKILL_TARGETS if cli.name == "claude"]
+    claude = SKILLS["claude"]
     head, body = render_skill(claude, workflow).split("---\n", 2)[1:]
     tools = yaml.safe_load(head)["allowed-tools"].split(", ")
     named = {name for _, name, *_ in commands(body)}
@@ -104,7 +106,7 @@ def test_claude_may_run_only_the_named_commands_without_asking(workflow: SkillWo
 def test_clarifications_use_a_tool_available_to_personal_sessions() -> None:
     (tool,) = [tool for tool in TOOLS if tool.name == "create_clarifications"]
     assert Stage.UNBOUND in tool.stages
-    for cli in SKILL_TARGETS:
+    for cli in SKILLS.values():
         text = render_skill(cli, SKILL_WORKFLOWS[0])
         assert "create_clarifications" in text
         assert all(f"`{name}`" in text for name in ("topic", "question", "answer", "rationale", "change_id"))

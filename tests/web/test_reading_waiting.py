@@ -141,7 +141,7 @@ def test_question_of_a_run_is_shown_until_the_run_ends(project: Scenario) -> Non
 
 def test_question_left_by_a_killed_run_is_ignored(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
-    left = Path(change.project.in_room("inbox", change.id, "asked.json"))
+    left = Path(change.project.local_state_path("inbox", change.id, "asked.json"))
     left.parent.mkdir(parents=True, exist_ok=True)
     left.write_text('{"id": "x", "question": "What next?", "options": [], "at": "2026-01-19T10:30:00Z"}')
     assert waits() == ("verdict", "the challenge found 1 high")

@@ -39,7 +39,7 @@ async def is_told(watch: FileWatcher, folder: Path) -> bool:
 
 def test_failed_watch_is_reported_and_resumes(project: Scenario) -> None:
     change = lifecycle.create_change(find_project(), "drafted", "A plan")
-    room = Path(find_project().in_room("inbox"))
+    room = Path(find_project().local_state_path("inbox"))
 
     async def play() -> None:
         watch = FileWatcher(find_project())
@@ -60,7 +60,7 @@ def test_failed_watch_is_reported_and_resumes(project: Scenario) -> None:
 
 def test_watch_that_fails_after_a_new_worktree_resumes(project: Scenario) -> None:
     change = lifecycle.create_change(find_project(), "drafted", "A plan")
-    room = Path(find_project().in_room("inbox"))
+    room = Path(find_project().local_state_path("inbox"))
 
     async def play() -> None:
         watch = FileWatcher(find_project())

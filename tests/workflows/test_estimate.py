@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from agent_calls import planner_request, play
-from agentd.agents.protocol import TokenUsage
+from agentd.agents.protocol import AgentSettings, TokenUsage
 from agentd.change.state import CallRecord
 from agentd.domain import clock
 from agentd.domain.terms import STEPS
@@ -15,7 +15,7 @@ from agentd.engine.calls import call_costs, retries
 from agentd.engine.calls.call_costs import LedgerEntry, OpenCall
 from agentd.engine.workflows.cost_forecast import CostEstimate, estimate_cost
 from agentd.project.config.loader import load_config
-from agentd.project.config.settings import AgentSettings, Config
+from agentd.project.config.settings import Config
 from agentd.project.layout import Project, find_project
 from playbooks import propose, usage
 from scenario import Scenario, open_run

@@ -1,7 +1,7 @@
-"""Coding agents: one protocol, one pure adapter per CLI, and the only code that starts agent processes.
+"""Coding agents: one module per agent with everything known about it, and the only code that starts agent processes.
 
-protocol, registry    what an adapter provides; which adapter serves which kind of agent
-claude, codex, gemini, command, scripted   the adapters; playbook and playbook_player belong to `scripted`
+protocol, registry    what an agent's module provides; the list of agents
+claude, codex, gemini, command, scripted   the agents; playbook and playbook_player belong to `scripted`
 process, reaper, streams   run a program so that nothing it starts outlives the call
 environment, redaction, transcript, failures, prices   around a call: variables, secrets, log, causes, cost
 detection             which CLIs are installed and logged in, and which role each gets
@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentd.agents.detection import (
-        KNOWN_CLIS,
         VENDOR_OF,
         DetectedAgent,
-        KnownCli,
         LoginStatus,
         assign_roles,
         detect_agents,
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from agentd.agents.failures import FailureCause, failure_hint
     from agentd.agents.playbook import parse_playbook
     from agentd.agents.playbook_player import McpClient, PlaybookMismatch
-    from agentd.agents.prices import has_known_price, sanitize_usage, usage_cost
+    from agentd.agents.prices import PriceSettings, has_known_price, sanitize_usage, usage_cost
     from agentd.agents.process import (
         CannotStart,
         ProcessEnding,
@@ -43,17 +41,19 @@ if TYPE_CHECKING:
         AgentCommand,
         AgentEnded,
         AgentEvent,
+        AgentSettings,
         AgentText,
+        CliProfile,
+        ModelSettings,
         SessionLister,
         SessionStarted,
         TokenUsage,
         UsageUpdate,
     )
     from agentd.agents.redaction import Redactor
-    from agentd.agents.registration.registration import RegistrationResult, register_server, unregister_server
-    from agentd.agents.registry import get_adapter
-    from agentd.agents.skills.skill_files import KEPT, OURS, wanted_targets, write_skills
-    from agentd.agents.skills.skill_targets import SKILL_TARGETS, SKILL_WORKFLOWS
+    from agentd.agents.registration import RegistrationResult, register_server, unregister_server
+    from agentd.agents.registry import ADAPTERS, CLIS, context_file_names, get_adapter
+    from agentd.agents.skills import KEPT, OURS, skill_paths, write_skills
     from agentd.agents.streams import Stream
     from agentd.agents.transcript import Transcript, TranscriptFile, list_transcripts, transcript_path
 else:

@@ -1,4 +1,4 @@
-"""Claude Code, run as `claude -p`: builds its command line and parses its stream (pure)."""
+"""Claude Code, run as `claude -p`."""
 
 import json
 import re
@@ -8,19 +8,26 @@ from typing import Any
 from agentd.agents import failures
 from agentd.agents.failures import FailureCause
 from agentd.agents.protocol import (
+    Adapter,
     AgentAction,
     AgentBrief,
     AgentCommand,
     AgentEnded,
     AgentEvent,
+    AgentSettings,
     AgentText,
+    CliProfile,
+    LoginEvidence,
+    ServerFile,
     SessionStarted,
-    SessionSupport,
+    SkillFiles,
+    SkillWorkflow,
     TokenUsage,
     UsageUpdate,
+    frontmatter,
     parse_json_object,
 )
-from agentd.project import AgentSettings
+from agentd.domain import Role
 
 SERVER = "agentd"
 MCP_CONFIG = "mcp.json"
@@ -48,13 +55,91 @@ _HARMLESS = frozenset(f"git {name}" for name in ("diff", "log", "show", "status"
 _NO_CONNECTION = re.compile(r"unable to connect|connection closed", re.IGNORECASE)
 
 
-class Claude:
-    install_hint = "npm install -g @anthropic-ai/claude-code, then log in with: claude"
-    sessions: SessionSupport = "preset"
-    final_event = True
+# Without AskUserQuestion: it needs no permission, and if a command allows it, some versions of Claude Code answer it
+# with nothing without showing it.
+_STORE_ANSWERS = "mcp__agentd__create_clarifications"
+
+
+def _format_skill(workflow: SkillWorkflow, body: str) -> tuple[str, str]:
+    tools = [f"Bash(agentd {command}:*)" for command in workflow.runs]
+    rows = {
+        "description": workflow.description,
+        "argument-hint": workflow.hint,
+        "allowed-tools": ", ".join([*tools, *((_STORE_ANSWERS, "Read", "Glob", "Grep") if workflow.asks else ())]),
+        "disable-model-invocation": True,  # it costs money, so only a person starts it
+    }
+    return frontmatter(rows), f"---\n{body}"
+
+
+_SKILLS = SkillFiles(
+    always=True,
+    folders=(".claude",),
+    path=".claude/commands/agentd/{}.md",
+    format=_format_skill,
+    values={
+        "arguments": "$ARGUMENTS",
+        "ask": "Ask with AskUserQuestion, at most 4 questions a call; else in plain text, and end your turn.",
+        "keep": _STORE_ANSWERS,
+        "shell": "Run each command by itself, joined to no other.",
+        "patience": "Bash ends a command after 2 minutes: give this one a timeout of 600000 ms.",
+        "seconds": "540",
+        "archive": "/agentd:archive",
+    },
+)
+_CONFIG = """\
+[agents.claude]
+command = "claude"
+args = []
+shell = []
+env = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"]
+
+[[agents.claude.models]]
+id = "haiku"
+model = "haiku"
+complexity = ["low"]
+
+[[agents.claude.models]]
+id = "sonnet"
+model = "sonnet"
+complexity = ["medium"]
+
+[[agents.claude.models]]
+id = "opus"
+model = "opus"
+complexity = ["high", "critical"]
+"""
+
+
+class Claude(Adapter):
+    kind = "claude"
+    config = _CONFIG
+    sessions = "preset"
     states_cost = True
-    brings: tuple[str, ...] = ()
     cannot_write = True
+    cli = CliProfile(
+        vendor="Anthropic",
+        tested="2.1",
+        to_install="npm install -g @anthropic-ai/claude-code",
+        to_log_in="claude",
+        login=LoginEvidence(
+            keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+            home="CLAUDE_CONFIG_DIR",
+            folder=".claude",
+            file=".credentials.json",
+            hints=("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
+            settings=("settings.json", ".claude.json", "../.claude.json"),
+            mentions=("apiKeyHelper", "primaryApiKey", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_"),
+            keychain=("darwin",),
+        ),
+        role_ranks={Role.PLANNER: 1, Role.CHALLENGER: 1, Role.IMPLEMENTER: 0, Role.REVIEWER: 1},
+        context_file="CLAUDE.md",
+        session_variables=(
+            r"CLAUDECODE"
+            r"|CLAUDE_CODE_(?:ENTRYPOINT|SSE_PORT|EXECPATH|\w*SESSION\w*|REMOTE\w*|AGENT_\w+|TEAM_\w+)"
+        ),
+        skills=_SKILLS,
+        server_file=ServerFile(".mcp.json", "json", {"type": "stdio"}),
+    )
 
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         config = brief.folder / MCP_CONFIG
@@ -272,3 +357,6 @@ def _count(value: object) -> int:
 def _shorten(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"
+
+
+ADAPTER = Claude()

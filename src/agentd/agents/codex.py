@@ -1,27 +1,32 @@
-"""Codex, run as `codex exec --json`: builds its command line and parses its stream (pure)."""
+"""Codex, run as `codex exec --json`."""
 
 import json
 import re
-import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentd.agents import failures
 from agentd.agents.failures import FailureCause
 from agentd.agents.protocol import (
+    Adapter,
     AgentAction,
     AgentBrief,
     AgentCommand,
     AgentEnded,
     AgentEvent,
+    AgentSettings,
     AgentText,
+    CliProfile,
+    LoginEvidence,
+    ServerFile,
     SessionStarted,
-    SessionSupport,
+    SkillFiles,
+    SkillWorkflow,
     TokenUsage,
+    frontmatter,
     parse_json_object,
 )
-from agentd.domain import SessionLost
-from agentd.project import AgentSettings
+from agentd.domain import Role, SessionLost
 
 INSTRUCTIONS = "instructions.md"
 _SERVER = "agentd"
@@ -81,13 +86,85 @@ _REQUEST_DETAILS = re.compile(r",? (?:url|cf-ray|request id): \S+|\s*\(code -?\d
 _ERROR_PREFIX = re.compile(r"Error: (?:thread/\w+: )?(?:thread/\w+ failed: )?(?:error creating thread: Fatal error: )?")
 
 
-class Codex:
-    install_hint = "npm install --global @openai/codex, then codex login"
-    sessions: SessionSupport = "captured"
-    final_event = True
-    states_cost = False
-    brings: tuple[str, ...] = ()
+def _format_skill(workflow: SkillWorkflow, body: str) -> tuple[str, str]:
+    description = f"{workflow.description}. Only when the person asks for agentd."
+    return frontmatter({"name": f"agentd-{workflow.name}", "description": description}), f"---\n{body}"
+
+
+_SKILLS = SkillFiles(
+    folders=(".codex", ".agents"),
+    path=".agents/skills/agentd-{}/SKILL.md",
+    format=_format_skill,
+    values={
+        "arguments": "what the person wrote beside the name of this skill",
+        "ask": "Ask in one message, as a numbered list, and end your turn there.",
+        "keep": "create_clarifications` of the MCP server `agentd",
+        "shell": "Run `agentd` outside of the sandbox, with the person's approval: it writes to `.git` and starts "
+        "agents that need the network.",
+        "patience": "If it keeps running in the background, check again until it has ended.",
+        "seconds": "540",
+        "archive": "$agentd-archive",
+    },
+)
+_CONFIG = """\
+[agents.codex]
+command = "codex"
+args = []
+shell = []
+env = ["OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME"]
+
+[[agents.codex.models]]
+id = "fast"
+model = "gpt-5.2-codex"
+complexity = ["low"]
+reasoning = "low"                 # codex only: "low", "medium", "high" or "xhigh"
+
+[[agents.codex.models]]
+id = "balanced"
+model = "gpt-5.2-codex"
+complexity = ["medium"]
+reasoning = "medium"
+
+[[agents.codex.models]]
+id = "deep"
+model = "gpt-5.2-codex"
+complexity = ["high"]
+reasoning = "high"
+
+[[agents.codex.models]]
+id = "deepest"
+model = "gpt-5.2-codex"
+complexity = ["critical"]
+reasoning = "xhigh"
+"""
+
+
+class Codex(Adapter):
+    kind = "codex"
+    config = _CONFIG
+    config_keys = ("command", "reasoning")
+    sessions = "captured"
     cannot_write = True
+    cli = CliProfile(
+        vendor="OpenAI",
+        tested="0.166",
+        to_install="npm install -g @openai/codex",
+        to_log_in="codex login",
+        login=LoginEvidence(
+            keys=("CODEX_API_KEY",),
+            home="CODEX_HOME",
+            folder=".codex",
+            file="auth.json",
+            not_keys=("OPENAI_API_KEY",),
+            settings=("config.toml",),
+            mentions=("model_provider", "cli_auth_credentials_store"),
+        ),
+        role_ranks={Role.PLANNER: 2, Role.CHALLENGER: 0, Role.IMPLEMENTER: 1, Role.REVIEWER: 0},
+        context_file="AGENTS.md",
+        session_variables=r"CODEX_(?:SANDBOX\w*|THREAD\w*|SESSION\w*|CI|INTERNAL_ORIGINATOR_OVERRIDE)",
+        skills=_SKILLS,
+        server_file=ServerFile(".codex/config.toml", "toml"),
+    )
 
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         # Codex has no list of allowed commands but a sandbox without network. Agents that write code can run any
@@ -156,6 +233,8 @@ def _toml(value: object) -> str:
 
 def _check_session_id(session: str) -> str:
     """Check that this is a session id: Codex would take it for a name, and silently start a new session."""
+    import uuid  # late: slow to load
+
     try:
         return str(uuid.UUID(session))
     except ValueError:
@@ -224,3 +303,6 @@ def _cause_of_status(text: str) -> FailureCause | None:
 def _shorten(text: str) -> str:
     text = _REQUEST_DETAILS.sub("", text).strip()
     return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"
+
+
+ADAPTER = Codex()

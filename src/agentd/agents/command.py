@@ -2,12 +2,19 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from agentd.agents import failures
-from agentd.agents.protocol import AgentBrief, AgentCommand, AgentEnded, AgentEvent, AgentText, SessionSupport
+from agentd.agents.protocol import (
+    Adapter,
+    AgentBrief,
+    AgentCommand,
+    AgentEnded,
+    AgentEvent,
+    AgentSettings,
+    AgentText,
+)
 from agentd.domain import BadConfig
-from agentd.project import AgentSettings
 
 MCP_CONFIG = "mcp.json"
 _PLACEHOLDER = re.compile(r"\{(model|session|tree|mcp_config)\}")
@@ -15,13 +22,10 @@ _LAST_LINES = 10  # of stderr: errors come last, after log output
 _LAST_CHARS = 4000
 
 
-class CommandAgent:
-    install_hint = "install the program that its `command` names, or name another one in agentd/config.toml"
-    sessions: SessionSupport = "none"
+class CommandAgent(Adapter):
+    kind = "command"
     final_event = False
-    states_cost = False
-    brings: tuple[str, ...] = ()
-    cannot_write = False
+    install_hint = "install the program that its `command` names, or name another one in agentd/config.toml"
 
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         used = {name for text in agent.args for name in _PLACEHOLDER.findall(text)}
@@ -38,29 +42,23 @@ class CommandAgent:
             "mcp_config": str(brief.folder / MCP_CONFIG),
         }
         return AgentCommand(
-            argv=(agent.command, *(_fill_placeholders(text, values) for text in agent.args)),
+            # one pass, so that a value may contain a placeholder; other braces are left alone
+            argv=(agent.command, *(_PLACEHOLDER.sub(lambda match: values[match[1]], text) for text in agent.args)),
             stdin=brief.prompt,
             cwd=brief.tree,
             files={brief.folder / MCP_CONFIG: _mcp_config(brief.server)} if "mcp_config" in used else {},
         )
 
-    def tool_name(self, name: str) -> str:
-        return name
-
     def read(self, line: str) -> Iterable[AgentEvent]:
         return (AgentText(line.rstrip("\r\n") + "\n"),)
 
     def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
-        text = _last_lines(errors)
+        lines = [line.strip() for line in errors[-_LAST_CHARS:].splitlines() if line.strip()]
+        text = "\n".join(lines[-_LAST_LINES:])
         cause = failures.cause_of_text(text) if exit_code else None
         if cause is None:
             return None
         return AgentEnded(cause=cause, message=text.rpartition("\n")[2], wait_secs=failures.requested_wait(text))
-
-
-def _fill_placeholders(text: str, values: Mapping[str, str]) -> str:
-    """Replace the placeholders in one pass; other braces are left alone."""
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
 
 
 def _mcp_config(server: tuple[str, ...]) -> str:
@@ -69,6 +67,4 @@ def _mcp_config(server: tuple[str, ...]) -> str:
     return json.dumps({"mcpServers": {"agentd": {"command": program, "args": arguments}}}, indent=2) + "\n"
 
 
-def _last_lines(errors: str) -> str:
-    lines = [line.strip() for line in errors[-_LAST_CHARS:].splitlines() if line.strip()]
-    return "\n".join(lines[-_LAST_LINES:])
+ADAPTER = CommandAgent()

@@ -1,15 +1,18 @@
 """Which CLIs are installed and logged in, and which role each gets. Only looks for logins; never reads a key."""
 
 import os.path
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 
+from agentd.agents.protocol import CliProfile
+from agentd.agents.registry import CLIS
 from agentd.domain import Role
-from agentd.project import ProjectScan, is_installed
+
+_MAX_BYTES = 500_000  # of a settings file
 
 
 class LoginStatus(StrEnum):
@@ -22,14 +25,10 @@ class LoginStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DetectedAgent:
-    """`to_install` and `to_log_in` are the commands to type."""
-
     name: str
-    vendor: str
+    cli: CliProfile
     installed: bool
     login: LoginStatus
-    to_install: str
-    to_log_in: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,126 +39,55 @@ class DetectedLogin:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownCli:
-    """Everything agentd knows about a CLI besides its adapter."""
-
-    name: str  # also the name of its program
-    vendor: str
-    tested: str  # the versions that tests/real_cli runs
-    to_install: str
-    to_log_in: str
-    keys: tuple[str, ...]  # variables; any of them is a login
-    home: str  # the variable that overrides its folder
-    folder: str
-    file: str  # in its folder, written at login
-    not_keys: tuple[str, ...] = ()  # variables that look like a login, but that the CLI ignores
-    in_moved_home: bool = False  # the variable names the parent of the folder, not the folder itself
-    hints: tuple[str, ...] = ()  # variables and files in its folder that may be a login
-    settings: tuple[str, ...] = ()  # files in its folder that may configure another kind of login
-    mentions: tuple[str, ...] = ()  # the words in those files that suggest one
-    keychain: tuple[str, ...] = ()  # platforms where the login may be in the keychain
-
-
-_ALL = (
-    KnownCli(
-        "gemini",
-        "Google",
-        "0.61",
-        "npm install -g @google/gemini-cli",
-        "gemini",
-        keys=("GEMINI_API_KEY",),
-        home="GEMINI_CLI_HOME",
-        folder=".gemini",
-        file="oauth_creds.json",
-        not_keys=("GOOGLE_API_KEY",),  # only with GOOGLE_GENAI_USE_VERTEXAI
-        in_moved_home=True,
-        hints=("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", ".env", "gemini-credentials.json"),
-        settings=("settings.json",),
-        mentions=("vertex-ai", "compute-default-credentials", "cloud-shell", "gateway"),
-    ),
-    KnownCli(
-        "codex",
-        "OpenAI",
-        "0.166",
-        "npm install -g @openai/codex",
-        "codex login",
-        keys=("CODEX_API_KEY",),
-        home="CODEX_HOME",
-        folder=".codex",
-        file="auth.json",
-        not_keys=("OPENAI_API_KEY",),
-        settings=("config.toml",),
-        mentions=("model_provider", "cli_auth_credentials_store"),
-    ),
-    KnownCli(
-        "claude",
-        "Anthropic",
-        "2.1",
-        "npm install -g @anthropic-ai/claude-code",
-        "claude",
-        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
-        home="CLAUDE_CONFIG_DIR",
-        folder=".claude",
-        file=".credentials.json",
-        hints=("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
-        settings=("settings.json", ".claude.json", "../.claude.json"),
-        mentions=("apiKeyHelper", "primaryApiKey", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_"),
-        keychain=("darwin",),
-    ),
-)
-KNOWN_CLIS: Mapping[str, KnownCli] = MappingProxyType({known.name: known for known in _ALL})
-
-# The preferred agents for each role. A judge reviews the work of the role in VENDOR_OF.
-_PREFERRED = {
-    Role.PLANNER: ("gemini", "claude", "codex"),
-    Role.CHALLENGER: ("codex", "claude", "gemini"),
-    Role.IMPLEMENTER: ("claude", "codex", "gemini"),
-    Role.REVIEWER: ("codex", "claude", "gemini"),
-}
+# A judge reviews the work of this role.
 VENDOR_OF = {Role.CHALLENGER: Role.PLANNER, Role.REVIEWER: Role.IMPLEMENTER}
 
 
 def detect_agents(
     environ: Mapping[str, str],
     home: Path,
-    on_path: Callable[[str], bool] = is_installed,
+    on_path: Callable[[str], object] = shutil.which,
     platform: str = sys.platform,
 ) -> tuple[DetectedAgent, ...]:
     return tuple(
-        DetectedAgent(
-            known.name,
-            known.vendor,
-            on_path(known.name),
-            detect_login(known, environ, home, platform=platform).login,
-            known.to_install,
-            known.to_log_in,
-        )
-        for known in _ALL
+        DetectedAgent(name, cli, bool(on_path(name)), detect_login(cli, environ, home, platform=platform).login)
+        for name, cli in CLIS.items()
     )
 
 
 def detect_login(
-    known: KnownCli, environ: Mapping[str, str], home: Path, args: Sequence[str] = (), platform: str = sys.platform
+    cli: CliProfile, environ: Mapping[str, str], home: Path, args: Sequence[str] = (), platform: str = sys.platform
 ) -> DetectedLogin:
     """Look for a login: variables and files that exist, then settings and arguments that suggest one."""
-    moved = environ.get(known.home)
-    folder = Path(moved or home, known.folder if known.in_moved_home or not moved else "")
-    if key := next((key for key in known.keys if environ.get(key)), None):
+    evidence = cli.login
+    moved = environ.get(evidence.home)
+    folder = Path(moved or home, evidence.folder if evidence.in_moved_home or not moved else "")
+    if key := next((key for key in evidence.keys if environ.get(key)), None):
         return DetectedLogin(LoginStatus.YES, key)
-    if os.path.isfile(folder / known.file):
-        return DetectedLogin(LoginStatus.YES, str(folder / known.file))
-    if hint := next((hint for hint in known.hints if environ.get(hint) or os.path.isfile(folder / hint)), None):
+    if os.path.isfile(folder / evidence.file):
+        return DetectedLogin(LoginStatus.YES, str(folder / evidence.file))
+    if hint := next((hint for hint in evidence.hints if environ.get(hint) or os.path.isfile(folder / hint)), None):
         return DetectedLogin(LoginStatus.UNKNOWN, f"{hint} may be one")
-    scan = ProjectScan(folder, ())
-    paths = [os.path.normpath(folder / name) for name in known.settings]
-    texts = {"its args": " ".join(args)} | {path: scan.text(path) for path in paths}
-    for place, text in texts.items():
-        if word := next((word for word in known.mentions if word in text), None):
-            return DetectedLogin(LoginStatus.UNKNOWN, f"{word} in {place} may be one")
-    if platform in known.keychain:
+    paths = [os.path.normpath(folder / name) for name in evidence.settings]
+    texts = {"its args": " ".join(args)} | {path: _read_text(path) for path in paths}
+    for source, text in texts.items():
+        if word := next((word for word in evidence.mentions if word in text), None):
+            return DetectedLogin(LoginStatus.UNKNOWN, f"{word} in {source} may be one")
+    if platform in evidence.keychain:
         return DetectedLogin(LoginStatus.UNKNOWN, "it may be in the keychain")
     return DetectedLogin(LoginStatus.NO)
+
+
+def _read_text(path: str) -> str:
+    """Return a file's text; empty if it is missing, unreadable or too long, or a named pipe that would block."""
+    if not os.path.isfile(path):
+        return ""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError:
+        return ""
+    return "" if len(data) > _MAX_BYTES else data.decode("utf-8", "replace")
 
 
 def assign_roles(found: Sequence[DetectedAgent]) -> Mapping[Role, str]:
@@ -169,54 +97,51 @@ def assign_roles(found: Sequence[DetectedAgent]) -> Mapping[Role, str]:
     as logged in; otherwise Claude on a Mac, whose login is in the keychain, would never be chosen.
     """
     installed = [agent for agent in found if agent.installed]
-    agents = installed or [
-        DetectedAgent(known.name, known.vendor, False, LoginStatus.UNKNOWN, known.to_install, known.to_log_in)
-        for known in _ALL
-    ]
-    roles = {role: min(agents, key=_preference(role)) for role in Role if not role.is_judge}
+    agents = installed or [DetectedAgent(name, cli, False, LoginStatus.UNKNOWN) for name, cli in CLIS.items()]
+
+    def best(role: Role, maker: str = "") -> DetectedAgent:
+        """For a judge, `maker` is the vendor whose work it reviews."""
+        return min(agents, key=lambda one: (one.login is LoginStatus.NO, one.cli.vendor == maker, _rank(one, role)))
+
+    roles = {role: best(role) for role in Role if not role.is_judge}
     for judge, maker in VENDOR_OF.items():
-        roles[judge] = min(agents, key=_preference(judge, roles[maker].vendor))
-    return MappingProxyType({role: roles[role].name for role in Role})
+        roles[judge] = best(judge, roles[maker].cli.vendor)
+    return {role: roles[role].name for role in Role}
 
 
-def _preference(role: Role, maker: str = "") -> Callable[[DetectedAgent], tuple[bool, bool, int]]:
-    """Return a sort key, best agent first; for a judge, `maker` is the vendor whose work it reviews."""
-
-    def order(agent: DetectedAgent) -> tuple[bool, bool, int]:
-        return agent.login is LoginStatus.NO, agent.vendor == maker, _PREFERRED[role].index(agent.name)
-
-    return order
+def _rank(agent: DetectedAgent, role: Role) -> int:
+    return agent.cli.role_ranks.get(role, len(CLIS))
 
 
 def role_notes(found: Sequence[DetectedAgent], roles: Mapping[Role, str] | None = None) -> tuple[str, ...]:
     """Return what a person should know about these roles (by default those of `assign_roles`), one sentence each."""
     installed = [agent for agent in found if agent.installed]
     if not installed:
-        commands = ", ".join(f"`{agent.to_install}`" for agent in found)
+        commands = ", ".join(f"`{agent.cli.to_install}`" for agent in found)
         note = f"No agents found. Install at least one, preferably two from different vendors: {commands}"
         return (f"{note}. Then run agentd init again.",)
     return (*_shared_vendor_note(found, roles or assign_roles(found)), *filter(None, map(_login_note, installed)))
 
 
-def suggest_alternative(kind: str, on_path: Callable[[str], bool]) -> str:
+def suggest_alternative(kind: str, on_path: Callable[[str], object]) -> str:
     """Return a hint to use another installed CLI instead of a missing one, or an empty string."""
-    other = next((name for name in KNOWN_CLIS if name != kind and on_path(name)), None)
-    return f"; or use {other}, which is installed: agentd init" if other and kind in KNOWN_CLIS else ""
+    other = next((name for name in CLIS if name != kind and on_path(name)), None)
+    return f"; or use {other}, which is installed: agentd init" if other and kind in CLIS else ""
 
 
 def _shared_vendor_note(found: Sequence[DetectedAgent], roles: Mapping[Role, str]) -> tuple[str, ...]:
-    vendor = {agent.name: agent.vendor for agent in found}
+    vendor = {agent.name: agent.cli.vendor for agent in found}
     vendors = {role: vendor.get(name, name) for role, name in roles.items()}
     shared = {vendors[judge] for judge, maker in VENDOR_OF.items() if vendors[judge] == vendors[maker]}
     if not shared:
         return ()
     names = " and ".join(sorted(shared))
     sentence = f"Judge and maker are both from {names}; only the session differs"
-    others = [agent for agent in found if agent.vendor not in shared]
+    others = [agent for agent in found if agent.cli.vendor not in shared]
     if any(agent.installed for agent in others):
         return (f"{sentence}.",)  # the note about its login says what is missing
-    other = min(others, key=lambda agent: _PREFERRED[Role.REVIEWER].index(agent.name))
-    return (f"{sentence}. To get a second vendor's opinion: `{other.to_install}`.",)
+    other = min(others, key=lambda agent: _rank(agent, Role.REVIEWER))
+    return (f"{sentence}. To get a second vendor's opinion: `{other.cli.to_install}`.",)
 
 
 def _login_note(agent: DetectedAgent) -> str | None:
@@ -224,6 +149,6 @@ def _login_note(agent: DetectedAgent) -> str | None:
         case LoginStatus.YES:
             return None
         case LoginStatus.NO:
-            return f"{agent.name} is installed but not logged in. Run `{agent.to_log_in}`."
+            return f"{agent.name} is installed but not logged in. Run `{agent.cli.to_log_in}`."
         case LoginStatus.UNKNOWN:
-            return f"Could not determine whether {agent.name} is logged in. If it is not, run `{agent.to_log_in}`."
+            return f"Could not determine whether {agent.name} is logged in. If it is not, run `{agent.cli.to_log_in}`."

@@ -3,21 +3,15 @@
 import os.path
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 
-from agentd.project import AgentSettings
+from agentd.agents.protocol import AgentSettings
+from agentd.agents.registry import CLIS
 
 _BASICS = ("PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
 _ALWAYS = frozenset((*_BASICS, *_PROXIES, *map(str.lower, _PROXIES), *_CERTIFICATES))
-
-# Variables that a CLI sets for its child processes. With them set, it refuses to start or joins the caller's session.
-_SESSION = re.compile(
-    r"CLAUDECODE"
-    r"|CLAUDE_CODE_(?:ENTRYPOINT|SSE_PORT|EXECPATH|\w*SESSION\w*|REMOTE\w*|AGENT_\w+|TEAM_\w+)"
-    r"|GEMINI_CLI|GEMINI_(?:CLI_)?SESSION\w*"
-    r"|CODEX_(?:SANDBOX\w*|THREAD\w*|SESSION\w*|CI|INTERNAL_ORIGINATOR_OVERRIDE)"
-)
 
 
 def allowed_environment(agent: AgentSettings, environ: Mapping[str, str]) -> dict[str, str]:
@@ -32,15 +26,20 @@ def basic_environment(environ: Mapping[str, str], named: Collection[str] = ()) -
         if (name in _ALWAYS or name.startswith("LC_") or name in named) and not is_session_variable(name)
     }
     if "PATH" in passed:
-        passed["PATH"] = _absolute_entries(passed["PATH"])
+        # relative and empty entries would let the repository choose which program runs
+        entries = passed["PATH"].split(os.pathsep)
+        passed["PATH"] = os.pathsep.join(entry for entry in entries if os.path.isabs(entry))
     return passed
 
 
 def is_session_variable(name: str) -> bool:
-    """Return whether a CLI sets this variable for its child processes."""
-    return _SESSION.fullmatch(name) is not None
+    """Return whether a CLI sets this variable for its child processes.
+
+    With such a variable set, the CLI refuses to start or joins the caller's session.
+    """
+    return _session_pattern().fullmatch(name) is not None
 
 
-def _absolute_entries(path: str) -> str:
-    """Remove relative and empty entries from PATH: they would let the repository choose which program runs."""
-    return os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.isabs(entry))
+@cache
+def _session_pattern() -> re.Pattern[str]:
+    return re.compile("|".join(cli.session_variables for cli in CLIS.values() if cli.session_variables))

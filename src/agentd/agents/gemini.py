@@ -12,19 +12,25 @@ from typing import Any
 from agentd.agents import failures
 from agentd.agents.failures import FailureCause
 from agentd.agents.protocol import (
+    Adapter,
     AgentAction,
     AgentBrief,
     AgentCommand,
     AgentEnded,
     AgentEvent,
+    AgentSettings,
     AgentText,
+    CliProfile,
+    LoginEvidence,
+    ServerFile,
     SessionStarted,
-    SessionSupport,
+    SkillFiles,
+    SkillWorkflow,
     TokenUsage,
     UsageUpdate,
     parse_json_object,
 )
-from agentd.project import AgentSettings
+from agentd.domain import Role
 
 _PREFIX = "mcp_agentd_"
 _SEARCHING = ("glob", "grep_search")  # files and folders are read through agentd's server, which honors hidden paths
@@ -45,13 +51,76 @@ _NOT_LOGGED_IN = 41  # exit codes
 _BAD_INPUT = 42
 
 
-class Gemini:
-    install_hint = "npm install -g @google/gemini-cli, then run gemini once to log in"
-    sessions: SessionSupport = "preset"
-    final_event = True
-    states_cost = False
-    brings: tuple[str, ...] = ("GEMINI.md",)  # this cannot be turned off
+def _format_skill(workflow: SkillWorkflow, body: str) -> tuple[str, str]:
+    description = json.dumps(workflow.description)  # a TOML string too
+    return "", f"description = {description}\nprompt = '''\n{body}'''\n"
+
+
+_SKILLS = SkillFiles(
+    folders=(".gemini",),
+    path=".gemini/commands/agentd/{}.toml",
+    format=_format_skill,
+    values={
+        "arguments": "{{args}}",
+        "ask": "Ask with `ask_user`, at most 4 questions a call; else in plain text, and end your turn.",
+        "keep": "mcp_agentd_create_clarifications",
+        "shell": "Run each command by itself, joined to no other.",
+        "patience": "It prints nothing before it ends.",
+        "seconds": "240",  # it ends silent commands sooner
+        "archive": "/agentd:archive",
+    },
+)
+_CONFIG = """\
+[agents.gemini]
+command = "gemini"
+args = []
+shell = []
+env = ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", \
+"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GEMINI_BASE_URL", "GEMINI_CLI_HOME"]
+resume = "auto"                   # "auto": by UUID where this version can, else by index; \
+"uuid" or "index": always that way
+
+[[agents.gemini.models]]
+id = "flash"
+model = "gemini-3-flash-preview"
+complexity = ["low", "medium"]
+
+[[agents.gemini.models]]
+id = "pro"
+model = "gemini-3-pro-preview"
+complexity = ["high", "critical"]
+"""
+
+
+class Gemini(Adapter):
+    kind = "gemini"
+    config = _CONFIG
+    config_keys = ("command", "resume")
+    sessions = "preset"
+    brings = ("GEMINI.md",)  # this cannot be turned off
     cannot_write = True
+    cli = CliProfile(
+        vendor="Google",
+        tested="0.61",
+        to_install="npm install -g @google/gemini-cli",
+        to_log_in="gemini",
+        login=LoginEvidence(
+            keys=("GEMINI_API_KEY",),
+            home="GEMINI_CLI_HOME",
+            folder=".gemini",
+            file="oauth_creds.json",
+            not_keys=("GOOGLE_API_KEY",),  # only with GOOGLE_GENAI_USE_VERTEXAI
+            in_moved_home=True,
+            hints=("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", ".env", "gemini-credentials.json"),
+            settings=("settings.json",),
+            mentions=("vertex-ai", "compute-default-credentials", "cloud-shell", "gateway"),
+        ),
+        role_ranks={Role.PLANNER: 0, Role.CHALLENGER: 2, Role.IMPLEMENTER: 2, Role.REVIEWER: 2},
+        context_file="GEMINI.md",
+        session_variables=r"GEMINI_CLI|GEMINI_(?:CLI_)?SESSION\w*",
+        skills=_SKILLS,
+        server_file=ServerFile(".gemini/settings.json", "json"),
+    )
 
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         system = brief.folder / "system.md"
@@ -308,3 +377,6 @@ def _unwrap(error: str) -> tuple[int | None, str]:
 
 def _shorten(text: str) -> str:
     return " ".join(text.split())[:_MAX_MESSAGE]
+
+
+ADAPTER = Gemini()

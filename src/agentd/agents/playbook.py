@@ -25,7 +25,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from agentd.agents.failures import FailureCause
-from agentd.domain import SPEC_STEPS, STEPS, SetupError, is_step
+from agentd.domain import SPEC_STEPS, STEPS, SetupError, is_step, nearest_word
 
 
 class InvalidPlaybook(SetupError):
@@ -321,7 +321,5 @@ def _check_keys(data: Iterable[Any], known: Iterable[str], where: str, what: str
 
 
 def _suggest(word: Any, known: Iterable[str]) -> str:
-    from agentd.project import nearest_word
-
     similar = nearest_word(str(word), known)
     return f"; did you mean {similar}?" if similar else f"; known: {', '.join(known)}"

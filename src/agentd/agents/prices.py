@@ -4,17 +4,25 @@ An unknown cost is None, never 0. The table comes with the package and is not up
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 
 from agentd.agents.protocol import TokenUsage
-from agentd.project import PriceSettings
 
 _MAX_TOKENS = 10**12
 _MAX_USD = 10**9
 _SAMPLE = 1000  # tokens; far below the size where a higher price tier applies
 _DIGITS = Decimal("0.000001")  # as in STATE.yaml
+
+
+@dataclass(frozen=True)
+class PriceSettings:
+    """[prices.<model>] of the configuration, in USD per 1M tokens. Without `cached`, cached input costs the same."""
+
+    input: float
+    output: float
+    cached: float | None = None
 
 
 def sanitize_usage(usage: TokenUsage) -> TokenUsage:
@@ -31,10 +39,7 @@ def sanitize_usage(usage: TokenUsage) -> TokenUsage:
 
 
 def usage_cost(usage: TokenUsage, model: str | None, prices: Mapping[str, PriceSettings]) -> float | None:
-    """Return the cost in USD, to six digits. The model named in the usage wins over the requested `model`.
-
-    A price without `cached` means that cached input costs as much as other input.
-    """
+    """Return the cost in USD, to six digits. The model named in the usage wins over the requested `model`."""
     usage = sanitize_usage(usage)
     if usage.cost is not None:
         return round(usage.cost, 6)

@@ -1,16 +1,45 @@
-"""The adapter protocol: a brief in, a command out, and the output stream as events (pure)."""
+"""What an agent's module provides: an adapter (a brief in, a command out, output as events) and facts about its CLI."""
 
 import json
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentd.agents.failures import FailureCause
-from agentd.domain import Role
-from agentd.project import AgentSettings
+from agentd.domain import Complexity, Role
 
 SessionSupport = Literal["none", "preset", "captured"]
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """An entry of [[agents.<name>.models]]."""
+
+    id: str
+    model: str
+    complexity: tuple[Complexity, ...]
+    reasoning: Literal["low", "medium", "high", "xhigh"] | None = None
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """[agents.<name>] of the configuration. Which keys are set depends on the adapter's `config_keys`."""
+
+    name: str
+    kind: str
+    command: str
+    playbook: str
+    args: tuple[str, ...]
+    shell: tuple[str, ...]
+    env: tuple[str, ...]
+    resume: Literal["auto", "uuid", "index"] | None
+    models: tuple[ModelSettings, ...]
+
+    def model_for(self, complexity: Complexity) -> ModelSettings | None:
+        """Return the model for this complexity, or None for the CLI's own default."""
+        return next((model for model in self.models if complexity in model.complexity), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,27 +142,107 @@ def parse_json_object(line: str) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-class Adapter(Protocol):
-    """One per kind of CLI. Adapters are pure: they start, read and write nothing."""
+@dataclass(frozen=True, kw_only=True)
+class LoginEvidence:
+    """Where a login can be seen without reading a key."""
 
-    install_hint: str
-    sessions: SessionSupport
-    final_event: bool  # it reports one, so a run without it has failed whatever its exit code
-    states_cost: bool  # it reports its own cost, so no price is needed
-    brings: tuple[str, ...]  # files in the project's root that it adds to the context by itself
-    cannot_write: bool  # read-only access is enforced by its sandbox or list of tools
+    keys: tuple[str, ...]  # variables; any of them is a login
+    home: str  # the variable that overrides its folder
+    folder: str
+    file: str  # in its folder, written at login
+    not_keys: tuple[str, ...] = ()  # variables that look like a login, but that the CLI ignores
+    in_moved_home: bool = False  # the variable names the parent of the folder, not the folder itself
+    hints: tuple[str, ...] = ()  # variables and files in its folder that may be a login
+    settings: tuple[str, ...] = ()  # files in its folder that may configure another kind of login
+    mentions: tuple[str, ...] = ()  # the words in those files that suggest one
+    keychain: tuple[str, ...] = ()  # platforms where the login may be in the keychain
 
+
+@dataclass(frozen=True)
+class SkillWorkflow:
+    """A workflow that a person can start from their own CLI session."""
+
+    name: str
+    description: str
+    hint: str  # its arguments
+    runs: tuple[str, ...]  # allowed agentd commands; not `trust`, or a text in the repository could get itself trusted
+    asks: bool = False  # reads code and stores answers
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillFiles:
+    """agentd's commands for a person's own sessions of a CLI."""
+
+    folders: tuple[str, ...]  # a project that has one of them uses the CLI
+    path: str  # of a command in the project; `{}` is the name of its workflow
+    format: Callable[[SkillWorkflow, str], tuple[str, str]]  # body -> the text before and after the seal
+    values: Mapping[str, str]  # fill the templates
+    always: bool = False  # written even if the CLI is neither installed nor used in the project
+
+
+@dataclass(frozen=True)
+class ServerFile:
+    """The project file in which a CLI looks for MCP servers."""
+
+    path: str
+    format: Literal["json", "toml"]
+    extra: Mapping[str, str] = field(default_factory=dict)  # added to agentd's entry
+
+
+@dataclass(frozen=True, kw_only=True)
+class CliProfile:
+    """What agentd knows about a CLI besides how to run it."""
+
+    vendor: str
+    tested: str  # the version that tests/real_cli runs
+    to_install: str  # the command to type
+    to_log_in: str
+    login: LoginEvidence
+    role_ranks: Mapping[Role, int]  # the agent with the lowest rank gets the role
+    version_args: tuple[str, ...] = ("--version",)
+    context_file: str = ""  # the project's own instructions for this CLI
+    session_variables: str = ""  # pattern of the variables that it sets for its child processes
+    skills: SkillFiles | None = None
+    server_file: ServerFile | None = None
+
+
+def frontmatter(rows: Mapping[str, object]) -> str:
+    """Render the start of frontmatter, for a skill; JSON values are valid YAML."""
+    return "".join(["---\n", *(f"{key}: {json.dumps(value)}\n" for key, value in rows.items())])
+
+
+class Adapter(ABC):
+    """One per kind of agent, named ADAPTER in its module. Adapters are pure: they start, read and write nothing."""
+
+    kind: str  # for a CLI also the name of its program
+    cli: CliProfile | None = None  # None: no particular CLI
+    config: str = ""  # its default configuration, as it appears in agentd/config.toml
+    config_keys: tuple[str, ...] = ("command",)  # of those keys that only some kinds of agents have
+    sessions: SessionSupport = "none"
+    final_event: bool = True  # it reports one, so a run without it has failed whatever its exit code
+    states_cost: bool = False  # it reports its own cost, so no price is needed
+    brings: tuple[str, ...] = ()  # files in the project's root that it adds to the context by itself
+    cannot_write: bool = False  # read-only access is enforced by its sandbox or list of tools
+
+    @property
+    def install_hint(self) -> str:
+        assert self.cli
+        return f"{self.cli.to_install}, then log in with: {self.cli.to_log_in}"
+
+    @abstractmethod
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand: ...
 
     def tool_name(self, name: str) -> str:
         """Return the name by which a prompt refers to a tool of agentd's server."""
-        ...
+        return name
 
-    def read(self, line: str) -> Iterable[AgentEvent]: ...
+    @abstractmethod
+    def read(self, line: str) -> Iterable[AgentEvent]:
+        """Return the events of one line of output."""
 
     def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
         """Return the failure according to the exit code and the end of stderr, if there was no final event."""
-        ...
+        return None
 
 
 @runtime_checkable

@@ -1,21 +1,24 @@
-"""Which adapter serves which kind of agent."""
+"""The agents that agentd knows: the one list that everything else is derived from."""
 
-from agentd.agents.claude import Claude
-from agentd.agents.codex import Codex
-from agentd.agents.command import CommandAgent
-from agentd.agents.gemini import Gemini
-from agentd.agents.protocol import Adapter
-from agentd.agents.scripted import ScriptedAgent
-from agentd.project import AgentKind
+from collections.abc import Mapping
+from importlib import import_module
 
-_ADAPTERS: dict[AgentKind, Adapter] = {
-    "claude": Claude(),
-    "codex": Codex(),
-    "command": CommandAgent(),
-    "gemini": Gemini(),
-    "scripted": ScriptedAgent(),
-}
+from agentd.agents.protocol import Adapter, CliProfile
+from agentd.domain import Role
+
+# One module each, in the order in which they are offered.
+_MODULES = ("gemini", "codex", "claude", "command", "scripted")
+
+_found: list[Adapter] = [import_module(f"agentd.agents.{name}").ADAPTER for name in _MODULES]
+ADAPTERS: Mapping[str, Adapter] = {adapter.kind: adapter for adapter in _found}
+CLIS: Mapping[str, CliProfile] = {adapter.kind: adapter.cli for adapter in _found if adapter.cli}
 
 
-def get_adapter(kind: AgentKind) -> Adapter:
-    return _ADAPTERS[kind]
+def get_adapter(kind: str) -> Adapter:
+    return ADAPTERS[kind]
+
+
+def context_file_names() -> tuple[str, ...]:
+    """Return the files in which projects instruct these CLIs, those of the preferred implementer first."""
+    ranked = sorted(CLIS.values(), key=lambda cli: cli.role_ranks.get(Role.IMPLEMENTER, len(CLIS)))
+    return tuple(dict.fromkeys(cli.context_file for cli in ranked if cli.context_file))

@@ -7,30 +7,28 @@ from typing import Any
 
 from agentd.agents.failures import FailureCause
 from agentd.agents.protocol import (
+    Adapter,
     AgentAction,
     AgentBrief,
     AgentCommand,
     AgentEnded,
     AgentEvent,
+    AgentSettings,
     AgentText,
     SessionStarted,
-    SessionSupport,
     TokenUsage,
     UsageUpdate,
     parse_json_object,
 )
-from agentd.project import AgentSettings
 
 _MAX_NUMBER = 1e15  # larger values are implausible
 
 
-class ScriptedAgent:
+class ScriptedAgent(Adapter):
+    kind = "scripted"
+    config_keys = ("playbook",)
+    sessions = "preset"
     install_hint = "it comes with agentd"
-    sessions: SessionSupport = "preset"
-    final_event = True
-    states_cost = False
-    brings: tuple[str, ...] = ()
-    cannot_write = False
 
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         call = {
@@ -47,17 +45,10 @@ class ScriptedAgent:
         argv = (sys.executable, "-P", "-m", "agentd.agents.playbook_player", json.dumps(call))
         return AgentCommand(argv=argv, stdin=brief.prompt, cwd=brief.tree)
 
-    def tool_name(self, name: str) -> str:
-        return name
-
     def read(self, line: str) -> Iterable[AgentEvent]:
         data = parse_json_object(line)
         event = _parse_event(data) if data else None
         return (event,) if event else ()
-
-    def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
-        """Return None: a player reports its failure in the final event."""
-        return None
 
 
 def _parse_event(data: Mapping[str, Any]) -> AgentEvent | None:
@@ -99,3 +90,6 @@ def _cause(word: object) -> FailureCause | None:
     if word is None:
         return None
     return next((cause for cause in FailureCause if cause == word), FailureCause.CRASHED)
+
+
+ADAPTER = ScriptedAgent()

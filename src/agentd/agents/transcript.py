@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Self
 from agentd.agents.redaction import LineRedactor, Redactor
 from agentd.agents.streams import Stream
 from agentd.domain import clock
-from agentd.project import Project
 
-if TYPE_CHECKING:  # imports the configuration, which listing transcripts does not need
+if TYPE_CHECKING:  # listing transcripts does not need it
     from agentd.agents.protocol import AgentBrief
 
 LINE = 64 * 1024  # bytes kept of one line
@@ -142,21 +141,21 @@ _NAME = re.compile(r"(?P<step>[a-z0-9-]+)-r(?P<round>\d+)-n(?P<number>\d+)-a(?P<
 
 
 def transcript_path(
-    project: Project,
-    change_id: str,
+    folder: str,
     run: str,
     step: str,
     round: int,  # noqa: A002 - the term for a step
     number: int,
     attempt: int,
 ) -> Path:
-    return Path(project.in_room("transcripts", change_id, run, f"{step}-r{round}-n{number}-a{attempt}.log"))
+    """Return the path of a call's transcript in the change's folder of transcripts."""
+    return Path(folder, run, f"{step}-r{round}-n{number}-a{attempt}.log")
 
 
-def list_transcripts(project: Project, change_id: str) -> list[TranscriptFile]:
+def list_transcripts(folder: str) -> list[TranscriptFile]:
     """Return the transcripts of a change, oldest first by modification time."""
     found = []
-    for path in Path(project.in_room("transcripts", change_id)).glob("*/*.log"):
+    for path in Path(folder).glob("*/*.log"):
         if match := _NAME.fullmatch(path.name):
             numbers = (int(match["round"]), int(match["number"]), int(match["attempt"]))
             with contextlib.suppress(FileNotFoundError):  # deleted in the meantime

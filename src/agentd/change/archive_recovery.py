@@ -29,7 +29,7 @@ CHANGE_FACT = "change"  # a record with this fact is an archive, which can be un
 @contextmanager
 def archive_lock(project: Project) -> Iterator[None]:
     """Hold the lock that serializes archives, which all write the same specs. Completes interrupted ones first."""
-    with write_lock(Path(project.in_room("locks", "@specs.write"))):
+    with write_lock(Path(project.local_state_path("locks", "@specs.write"))):
         _finish_pending(project)
         yield
         _move_finished(project)
@@ -43,12 +43,12 @@ def finish_archives(project: Project) -> None:
 
 def archive_record_path(project: Project, name: str) -> Path:
     """Return the path at which to create a record."""
-    return Path(project.in_room(_PENDING, name))
+    return Path(project.local_state_path(_PENDING, name))
 
 
 def completed_archives(project: Project) -> list[TransactionRecord]:
     """Return the archives that can be undone, sorted by name."""
-    folder = Path(project.in_room(_DONE))
+    folder = Path(project.local_state_path(_DONE))
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     return [record for name in names if (record := read_transaction(folder / name))]
 
@@ -63,7 +63,7 @@ def undo_record(project: Project, record: TransactionRecord, title: str) -> None
 
 
 def _finish_pending(project: Project) -> None:
-    folder = Path(project.in_room(_PENDING))
+    folder = Path(project.local_state_path(_PENDING))
     for record in pending_transactions(folder):
         if not any(record.root.is_relative_to(tree.path) for tree in git.worktrees(project.repo)):
             # its worktree was removed, and the half-done work with it
@@ -74,14 +74,14 @@ def _finish_pending(project: Project) -> None:
 
 
 def _move_finished(project: Project) -> None:
-    folder = Path(project.in_room(_PENDING))
+    folder = Path(project.local_state_path(_PENDING))
     sweep_transactions(folder)
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
         record = read_transaction(path)
         if record and record.is_done and CHANGE_FACT in record.facts:
-            files.move(path, _free_path(Path(project.in_room(_DONE, path.name))))
+            files.move(path, _free_path(Path(project.local_state_path(_DONE, path.name))))
         elif record and record.is_done:
             drop_transaction(path)
 

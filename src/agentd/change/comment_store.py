@@ -189,7 +189,7 @@ def frozen_comments(change: Change) -> Path | None:
 @contextlib.contextmanager
 def comments_lock(change: Change) -> Iterator[None]:
     """Hold the lock for writing a change's comments."""
-    with write_lock(Path(change.project.in_room("locks", f"{change.id}.comments"))):
+    with write_lock(Path(change.project.local_state_path("locks", f"{change.id}.comments"))):
         yield
 
 
@@ -237,7 +237,7 @@ def _authoritative_bytes(change: Change) -> bytes:
         return current
     data = files.read(frozen)
     if current != data:
-        kept = Path(change.project.in_room("kept", change.id, clock.new_run_id(), COMMENTS_FILE))
+        kept = Path(change.project.local_state_path("kept", change.id, clock.new_run_id(), COMMENTS_FILE))
         files.write(kept, current, mode=0o600)
         message = f"{COMMENTS_FILE} was changed during an agent call and has been restored; the changed version: {kept}"
         change.journal().append(events.WarningIssued(code="put-back", message=message))
@@ -302,12 +302,12 @@ def _normalize(text: str) -> str:
 
 
 def _frozen_path(change: Change) -> Path:
-    return Path(change.project.in_room("comments", f"{change.id}.yaml"))
+    return Path(change.project.local_state_path("comments", f"{change.id}.yaml"))
 
 
 def _counter_path(change: Change) -> Path:
     """Return the file with the last number used, so that the number of a deleted comment is not reused."""
-    return Path(change.project.in_room("comments", f"{change.id}.last"))
+    return Path(change.project.local_state_path("comments", f"{change.id}.last"))
 
 
 def _last_number(change: Change) -> int:

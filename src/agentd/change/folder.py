@@ -85,12 +85,12 @@ class Change:
     @property
     def questions_file(self) -> Path:
         """The planner's questions; deleted when all are answered."""
-        return Path(self.project.in_room("questions", f"{self.id}.json"))
+        return Path(self.project.local_state_path("questions", f"{self.id}.json"))
 
     def journal(self) -> "Journal":
         from agentd.change.journal import Journal  # late: events cost more than reading a change
 
-        return Journal(Path(self.project.in_room("journal", f"{self.id}.jsonl")), self.id, self.run)
+        return Journal(Path(self.project.local_state_path("journal", f"{self.id}.jsonl")), self.id, self.run)
 
     def records(self, kind: str = "") -> tuple[ReviewRecord, ...]:
         """Return the review records, or those of one kind: challenge or review."""
@@ -101,7 +101,7 @@ class Change:
         return {path.relative_to(self.folder).as_posix(): document_hash(path) for path in plan_files(self.folder)}
 
     def _lock(self, kind: str) -> Path:
-        return Path(self.project.in_room("locks", f"{self.id}.{kind}"))
+        return Path(self.project.local_state_path("locks", f"{self.id}.{kind}"))
 
     def _emit_transitions(self, old: ChangeState, new: ChangeState, emit: "Callable[[Event], object] | None") -> None:
         if len(new.history) == len(old.history):

@@ -38,7 +38,7 @@ class InboxReply:
 
 class Inbox:
     def __init__(self, change: Change) -> None:
-        self._folder = Path(change.project.in_room("inbox", change.id))
+        self._folder = Path(change.project.local_state_path("inbox", change.id))
 
     # ---- for the waiting run
 

@@ -31,11 +31,11 @@ class ChangeLocator:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        if _folders(project.in_room("archiving")):
+        if _folders(project.local_state_path("archiving")):
             from agentd.change import archive_recovery  # late: rarely needed
 
             archive_recovery.finish_archives(project)
-        self.index = ChangeIndex(project.in_room("index.json"))
+        self.index = ChangeIndex(project.local_state_path("index.json"))
         self._trees = {tree.path: tree for tree in git.worktrees(project.repo)}
         self._tree_names = {path: project.tree_name(path) for path in self._trees}
         self._bases: dict[tuple[str, str], tuple[str, str]] = {}

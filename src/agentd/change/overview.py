@@ -39,7 +39,7 @@ def is_change_running(project: Project, found: LocatedChange) -> bool:
 
     from agentd.storage import active_run
 
-    return active_run(Path(project.in_room("locks", f"{found.id}.run"))) is not None
+    return active_run(Path(project.local_state_path("locks", f"{found.id}.run"))) is not None
 
 
 def has_run_failed(project: Project, found: LocatedChange) -> bool:
@@ -49,7 +49,7 @@ def has_run_failed(project: Project, found: LocatedChange) -> bool:
     from agentd.change import run_control
     from agentd.domain import Interrupted
 
-    last = run_control.read_outcome(Path(project.in_room("outcomes", f"{found.id}.json")))
+    last = run_control.read_outcome(Path(project.local_state_path("outcomes", f"{found.id}.json")))
     if last is None or last.updated_at != found.summary.updated_at:
         return False
     return last.result.get("exit_code") != Interrupted.exit_code

@@ -44,7 +44,7 @@ def read_outcome(path: Path) -> RunOutcome | None:
 
 
 def _outcome_path(change: Change) -> Path:
-    return Path(change.project.in_room("outcomes", f"{change.id}.json"))
+    return Path(change.project.local_state_path("outcomes", f"{change.id}.json"))
 
 
 _STOP_TIMEOUT = 30.0  # seconds

@@ -43,4 +43,4 @@ def cached_text(change: Change, digest: str) -> str | None:
 
 
 def _file(change: Change, name: str) -> Path:
-    return Path(change.project.in_room("texts", change.id, name))
+    return Path(change.project.local_state_path("texts", change.id, name))

@@ -17,7 +17,6 @@ from agentd.agents import (
     register_server,
     role_notes,
     unregister_server,
-    wanted_targets,
     write_skills,
 )
 from agentd.cli import output, text_table
@@ -55,7 +54,7 @@ _NEXT = 'agentd plan <id> "what should change"'
     "--register",
     "add",
     is_flag=True,
-    help="Register agentd's MCP server with your own Claude Code, Gemini CLI and Codex.",
+    help="Register agentd's MCP server with the agent CLIs that you use yourself.",
 )
 @click.option("--unregister", "take_back", is_flag=True, help="Undo --register, and do nothing else.")
 @click.option(
@@ -87,7 +86,7 @@ def command(
     untrusted = _trust_checks(root, checks) if checks and outcome.wrote_config else []
     config = load_config(root / "agentd" / "config.toml")
     missing_agents = _missing_agents(config)
-    registrations = register_server(repo, root) if add else {}
+    registrations = register_server(repo.main, repo.common, root) if add else {}
     outcome = replace(outcome, skills=_write_skills(repo, root, agents) if offer else {})
     committed = _commit(repo, outcome, commit, can_ask, yes)
     data: dict[str, Any] = {
@@ -123,11 +122,11 @@ def _root(repo: git.Repository, here: bool) -> Path:
 
 def _write_skills(repo: git.Repository, root: Path, agents: Sequence[DetectedAgent]) -> dict[str, str]:
     """Write the session commands. Runs after registering, which may create the folder that marks a CLI as used."""
-    return write_skills(repo, root, wanted_targets(root, [agent.name for agent in agents if agent.installed]))
+    return write_skills(repo.top, root, [agent.name for agent in agents if agent.installed])
 
 
 def _unregister(repo: git.Repository, root: Path, as_json: bool) -> int:
-    registrations = unregister_server(repo, root)
+    registrations = unregister_server(repo.main, repo.common, root)
     data = {"project": str(root), **_registration_data(registrations)}
     return output.show_result(
         "init", as_json, data, lambda: "\n".join(_registration_lines(registrations)), _exit_code(registrations)

@@ -60,9 +60,10 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
         raise UsageError(message, "agentd log --help")
     project = find_project()
     check_change_id(change_id)
-    journal = Journal(Path(project.in_room("journal", f"{change_id}.jsonl")), change_id, None)
+    journal = Journal(Path(project.local_state_path("journal", f"{change_id}.jsonl")), change_id, None)
     entries, place = journal.since(0)
-    calls = [transcript for transcript in list_transcripts(project, change_id) if step in (None, transcript.step)]
+    transcripts = list_transcripts(project.local_state_path("transcripts", change_id))
+    calls = [transcript for transcript in transcripts if step in (None, transcript.step)]
     if not entries and not calls:
         _check_exists(project, change_id)
     if full:

@@ -175,7 +175,7 @@ def start_detached(change: Change, options: CommandOptions) -> int:
     """Until it has the change's run lock. One that ends before that tells what it has to tell."""
     if holder := change.active_run():
         raise Busy(f"{change.id} is being worked on by {holder}", f"agentd wait {change.id}")
-    folder = Path(change.project.in_room("detached"))
+    folder = Path(change.project.local_state_path("detached"))
     folder.mkdir(parents=True, exist_ok=True)
     out, err = folder / f"{change.id}.out", folder / f"{change.id}.err"
     argv = [sys.executable, "-P", "-m", "agentd", *options.arguments(change.id)]

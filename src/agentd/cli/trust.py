@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agentd.cli import output, text_table
-from agentd.domain import NotTrusted, Refusal
+from agentd.domain import NotTrusted, Refusal, printable
 from agentd.project import (
     Config,
     Project,
@@ -19,7 +19,6 @@ from agentd.project import (
     find_project,
     grant_trust,
     load_config,
-    printable,
     revoke_trust,
     trust_refusal,
     trust_states,

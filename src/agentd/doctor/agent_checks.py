@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.agents import (
-    KNOWN_CLIS,
-    KnownCli,
+    CLIS,
+    AgentSettings,
+    CliProfile,
     LoginStatus,
     allowed_environment,
     detect_login,
@@ -19,7 +20,7 @@ from agentd.agents import (
 from agentd.doctor import program_probe
 from agentd.doctor.report import DoctorRow, DoctorState, agent_section, problem_row
 from agentd.domain import AgentdError
-from agentd.project import AgentSettings, Config, Project, agent_item, is_trusted
+from agentd.project import Config, Project, agent_item, is_trusted
 from agentd.storage import files
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]*")
@@ -61,7 +62,7 @@ def _playbook(here: AgentEnvironment, agent: AgentSettings) -> DoctorRow:
 
 
 def _program(here: AgentEnvironment, agent: AgentSettings) -> Iterator[DoctorRow]:
-    about, known = agent_section(agent.name), KNOWN_CLIS.get(agent.kind)
+    about, known = agent_section(agent.name), CLIS.get(agent.kind)
     env = allowed_environment(agent, here.environ)
     program = find_program(agent.command, env.get("PATH", ""), here.root)
     if program is None:
@@ -79,14 +80,14 @@ def _program(here: AgentEnvironment, agent: AgentSettings) -> Iterator[DoctorRow
 
 
 def _version(
-    here: AgentEnvironment, agent: AgentSettings, known: KnownCli, program: str, env: Mapping[str, str]
+    here: AgentEnvironment, agent: AgentSettings, known: CliProfile, program: str, env: Mapping[str, str]
 ) -> DoctorRow:
     """Asked with its own folder elsewhere: even a question for its version may leave files there."""
     about = agent_section(agent.name)
     if not _is_trusted(here, agent):
         return DoctorRow(about, "version", DoctorState.NOTE, "not asked: this agent is not trusted", "agentd trust")
     answer = program_probe.probe_program(
-        (program, "--version"), env={**env, known.home: str(here.scratch)}, cwd=here.scratch
+        (program, *known.version_args), env={**env, known.login.home: str(here.scratch)}, cwd=here.scratch
     )
     if answer.failure:
         return DoctorRow(
@@ -109,7 +110,7 @@ def _is_trusted(here: AgentEnvironment, agent: AgentSettings) -> bool:
         return False  # why is said in the row about trust
 
 
-def _login(here: AgentEnvironment, agent: AgentSettings, known: KnownCli, env: Mapping[str, str]) -> DoctorRow:
+def _login(here: AgentEnvironment, agent: AgentSettings, known: CliProfile, env: Mapping[str, str]) -> DoctorRow:
     """By what the agent will get to see of our environment."""
     about, seen = agent_section(agent.name), detect_login(known, env, here.home, agent.args)
     match seen.login:
@@ -119,14 +120,14 @@ def _login(here: AgentEnvironment, agent: AgentSettings, known: KnownCli, env: M
             return DoctorRow(
                 about, "login", DoctorState.NOTE, f"cannot be seen: {seen.by}", f"if there is none: {known.to_log_in}"
             )
-    held_back = [key for key in known.keys if here.environ.get(key)]
+    held_back = [key for key in known.login.keys if here.environ.get(key)]
     if held_back:
         fix = f"name it under [agents.{agent.name}] env in agentd/config.toml"
         return DoctorRow(about, "login", DoctorState.PROBLEM, f"none: {held_back[0]} is set, but not passed on", fix)
-    unused = next((key for key in known.not_keys if env.get(key)), None)
+    unused = next((key for key in known.login.not_keys if env.get(key)), None)
     words = f"none: {unused} is set, but {agent.kind} does not take it for a login" if unused else "none"
     return DoctorRow(
-        about, "login", DoctorState.PROBLEM, words, f"log in with {known.to_log_in}, or set {known.keys[0]}"
+        about, "login", DoctorState.PROBLEM, words, f"log in with {known.to_log_in}, or set {known.login.keys[0]}"
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agentd import __version__
-from agentd.agents import KNOWN_CLIS, VENDOR_OF, find_program
+from agentd.agents import CLIS, VENDOR_OF, find_program
 from agentd.doctor import program_probe
 from agentd.doctor.report import MACHINE_SECTION, PROJECT_SECTION, DoctorRow, DoctorState, problem_row
 from agentd.domain import AgentdError, Role
@@ -121,7 +121,9 @@ def repository_row(repo: git.Repository, environ: Mapping[str, str]) -> DoctorRo
 def folder_rows(project: Project) -> Iterator[DoctorRow]:
     changes = project.changes_in(project.tree)
     yield writable_row(PROJECT_SECTION, "work tree", project.root, changes)
-    yield writable_row(PROJECT_SECTION, "local room", Path(project.in_room()), Path(project.in_room("locks")))
+    yield writable_row(
+        PROJECT_SECTION, "local room", Path(project.local_state_path()), Path(project.local_state_path("locks"))
+    )
 
 
 def settings_rows(project: Project, config: Config, environ: Mapping[str, str]) -> Iterator[DoctorRow]:
@@ -184,7 +186,7 @@ def _judges(config: Config) -> Iterator[DoctorRow]:
 
 def _vendor(config: Config, role: Role) -> str:
     agent = config.agent_for(role)
-    return KNOWN_CLIS[agent.kind].vendor if agent.kind in KNOWN_CLIS else agent.name
+    return CLIS[agent.kind].vendor if agent.kind in CLIS else agent.name
 
 
 def run_rows(project: Project) -> Iterator[DoctorRow]:
@@ -195,7 +197,7 @@ def run_rows(project: Project) -> Iterator[DoctorRow]:
 
 def _run_locks(project: Project) -> list[Path]:
     try:
-        return sorted(Path(project.in_room("locks")).glob("*.run"))
+        return sorted(Path(project.local_state_path("locks")).glob("*.run"))
     except OSError:
         return []
 

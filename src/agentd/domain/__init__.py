@@ -4,7 +4,7 @@ terms          phases, roles, severities, verdicts and the other enumerations
 errors         the error tree; each class carries its exit code and a hint
 state_machine  the table of transitions: phase and event to the next phase
 events         what can happen during a run, and how the journal stores it
-clock, humanize, yaml12, fields   times, money and lists as text, YAML 1.2, checked mappings
+clock, humanize, yaml12, fields   times, values as text, YAML 1.2, checked mappings
 """
 
 from typing import TYPE_CHECKING
@@ -44,7 +44,21 @@ if TYPE_CHECKING:
     )
     from agentd.domain.events import Event, JournalEntry, NoticeIssued, WarningIssued
     from agentd.domain.fields import FieldReader
-    from agentd.domain.humanize import format_amount, format_usd, format_usd_of, join_words, pluralize, usd_digits
+    from agentd.domain.humanize import (
+        KeyPath,
+        dotted_key,
+        format_amount,
+        format_usd,
+        format_usd_of,
+        join_choices,
+        join_words,
+        nearest_word,
+        pluralize,
+        printable,
+        quote_toml,
+        show_value,
+        usd_digits,
+    )
     from agentd.domain.state_machine import TRANSITIONS, TransitionEvent, check_decision, event_for_verdict, next_phase
     from agentd.domain.terms import (
         CHANGE_ID,

@@ -1,5 +1,6 @@
-"""Money as people read it."""
+"""Data as text for people: amounts, lists, values and keys as TOML writes them, similar words."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 
@@ -33,3 +34,60 @@ def usd_digits(amounts: Iterable[float]) -> int:
 
 def format_amount(usd: float, digits: int) -> str:
     return f"{usd:.{digits}f}{_USD}"
+
+
+KeyPath = tuple[str | int, ...]
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_LENGTH = 60
+
+
+def quote_toml(text: str) -> str:
+    """Return a TOML string on one line; characters that a terminal could interpret are escaped."""
+    return '"' + "".join(_SHORT.get(char) or _printable(char) for char in text) + '"'
+
+
+def printable(text: str) -> str:
+    return "".join(map(_printable, text))
+
+
+def _printable(char: str) -> str:
+    if char.isprintable():
+        return char
+    return f"\\u{ord(char):04X}" if ord(char) < 0x10000 else f"\\U{ord(char):08X}"
+
+
+def dotted_key(path: KeyPath) -> str:
+    """Return a key as TOML writes it, and an item of a list as `checks[0]`."""
+    names = (part if isinstance(part, int) or _BARE.fullmatch(part) else quote_toml(part) for part in path)
+    return "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
+
+
+def show_value(value: object) -> str:
+    """Return a value for a message: short, on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return quote_toml(value if len(value) <= _LENGTH else value[:_LENGTH] + "…")
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list"
+    # Python refuses to format numbers with thousands of digits
+    return "a huge number" if isinstance(value, int) and abs(value) > 10**_LENGTH else str(value)
+
+
+def join_choices(words: Iterable[str]) -> str:
+    """`"a", "b" or "c"`."""
+    *most, last = map(quote_toml, words)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def nearest_word(word: str, words: Iterable[str]) -> str | None:
+    """Return the known word that is most similar, if any is."""
+    import difflib  # late: slow to load, and only needed after a mistake
+
+    known = {known.casefold(): known for known in words}
+    found = difflib.get_close_matches(word[:80].casefold(), known, 1)  # a key may be a whole page
+    return known[found[0]] if found else None

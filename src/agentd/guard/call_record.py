@@ -11,11 +11,10 @@ from typing import Literal, NamedTuple
 
 from agentd.change import Change, comments_lock, frozen_comments
 from agentd.documents import COMMENTS_FILE, Finding
-from agentd.domain import AgentdError, FindingState, Severity
+from agentd.domain import AgentdError, FindingState, Severity, printable
 from agentd.guard.protected_paths import TREE, ProtectedPaths, worktree_path
 from agentd.guard.scan import FileStamp, ProtectedArea, stat_path
 from agentd.guard.snapshot import Row, Snapshot
-from agentd.project import printable
 from agentd.storage import files
 
 What = Literal["changed", "deleted", "created"]

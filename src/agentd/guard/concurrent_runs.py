@@ -47,13 +47,13 @@ class ConcurrentRuns:
         if change_id == self._own:
             return False
         if change_id not in self._known:
-            paths = [Path(self._project.in_room("locks", f"{change_id}.{kind}")) for kind in ("run", "write")]
+            paths = [Path(self._project.local_state_path("locks", f"{change_id}.{kind}")) for kind in ("run", "write")]
             self._known[change_id] = any(_touched(path, self._since) or active_run(path) for path in paths)
         return self._known[change_id]
 
     def _commented(self, change_id: str, name: str) -> bool:
         """People comment while nobody runs it; that says nothing about its other files."""
-        lock = Path(self._project.in_room("locks", f"{change_id}.comments"))
+        lock = Path(self._project.local_state_path("locks", f"{change_id}.comments"))
         return change_id != self._own and bool(_COMMENTS.fullmatch(name)) and _touched(lock, self._since)
 
     def _archived(self, folder: str) -> bool:
@@ -85,7 +85,7 @@ def active_run_folders(project: Project) -> list[Path]:
 
 
 def _holders(project: Project, own: str) -> dict[str, LockHolder]:
-    return {name: holder for name, holder in _held(project.in_room("locks")).items() if name != own}
+    return {name: holder for name, holder in _held(project.local_state_path("locks")).items() if name != own}
 
 
 def _held(folder: str) -> dict[str, LockHolder]:

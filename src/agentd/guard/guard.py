@@ -76,7 +76,7 @@ class Guard:
         self._judge = judge
         self._may_edit = may_edit
         self._mirror = Snapshot(folder)
-        self._kept = Path(change.project.in_room("kept", change.id, clock.new_run_id()))
+        self._kept = Path(change.project.local_state_path("kept", change.id, clock.new_run_id()))
         self._common = change.project.repo.common
         self._begun: CallStart | None = None
         self._left: FileStamp | None = None  # call.json, when we last wrote it

@@ -68,7 +68,7 @@ def serve_http(binding: ToolScope, port: int, announce: Any) -> None:
     listening.listen(128)  # from now on a client waits instead of being refused
     port = listening.getsockname()[1]
     url = f"http://{HOST}:{port}{PATH}"
-    file = Path(binding.project.in_room("mcp", f"http-{port}.json"))
+    file = Path(binding.project.local_state_path("mcp", f"http-{port}.json"))
     files.write(file, json.dumps({"url": url, "token": token, "pid": os.getpid()}).encode(), mode=0o600)
     try:
         announce(url, file)

@@ -11,23 +11,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentd.project import git
-    from agentd.project.config.display import nearest_word, printable
     from agentd.project.config.layers import user_config_file, user_config_label
     from agentd.project.config.loader import load_config
     from agentd.project.config.settings import (
-        AgentKind,
-        AgentSettings,
         BudgetSettings,
         CheckSettings,
         Config,
         ConfigValue,
-        PriceSettings,
         ValidationSettings,
         WorkflowSettings,
     )
     from agentd.project.config.template import assign_template_roles, render_template
     from agentd.project.detection.check_proposals import propose_checks
-    from agentd.project.detection.project_scan import ProjectScan, is_installed
     from agentd.project.git import GitFailed
     from agentd.project.layout import CONFIG_PATH, Project, current_directory, find_project
     from agentd.project.trust.items import TrustKind, agent_item, check_item, prompt_item, prompt_overrides, trust_items

@@ -1,4 +1,4 @@
-"""Where things are: the project in each work tree, and its local room."""
+"""Where files are: the project in each worktree, and its local state."""
 
 import os
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,8 +17,8 @@ class Project(NamedTuple):
     """A git repository, or a folder in one, with `agentd/config.toml`."""
 
     repo: git.Repository
-    prefix: str  # the project's folder within a work tree; "" is the top
-    tree: str  # the work tree whose files speak: where we stand, or the main one if the project is not here
+    prefix: str  # the project's folder within a worktree; "" is the top
+    tree: str  # the worktree whose files are used: the current one, or the main one if the project is not in it
 
     @property
     def root(self) -> "Path":
@@ -37,17 +37,17 @@ class Project(NamedTuple):
     def specs_in(self, tree: str) -> "Path":
         return _path(tree, self.prefix, "agentd", "specs")
 
-    def in_room(self, *parts: str) -> str:
-        """A path in the local room, which all work trees share and nobody commits."""
-        room = os.path.join(self.repo.common, "agentd")
+    def local_state_path(self, *parts: str) -> str:
+        """Return a path in the local state, which all worktrees share and which is never committed."""
+        folder = os.path.join(self.repo.common, "agentd")
         if self.prefix:
             from urllib.parse import quote  # late: most projects are whole repositories
 
-            room = os.path.join(room, "projects", quote(self.prefix, safe="", errors="surrogateescape"))
-        return os.path.join(room, *parts)
+            folder = os.path.join(folder, "projects", quote(self.prefix, safe="", errors="surrogateescape"))
+        return os.path.join(folder, *parts)
 
     def tree_name(self, tree: str) -> str:
-        """A work tree as STATE.yaml names it: seen from the main one."""
+        """Return the name of a worktree in STATE.yaml: its path relative to the main one."""
         return os.path.relpath(tree, self.repo.main)
 
     def tree_path(self, name: str) -> str:
@@ -55,7 +55,7 @@ class Project(NamedTuple):
 
 
 def find_project(start: str | None = None) -> Project:
-    """Walk up from here; a work tree without agentd/config.toml shares the main tree's project."""
+    """Search from this folder upward; a worktree without agentd/config.toml uses the main worktree's project."""
     start = os.path.realpath(start or current_directory())
     repo = git.find_repository(start)
     here = os.path.relpath(start, repo.top)
@@ -70,7 +70,7 @@ def current_directory() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        raise SetupError("the folder you stand in is gone", "cd to another one") from None
+        raise SetupError("the current folder no longer exists", "cd to another one") from None
 
 
 def _upward(tree: str, prefix: str) -> str | None:
@@ -83,6 +83,6 @@ def _upward(tree: str, prefix: str) -> str | None:
 
 
 def _path(*parts: str) -> "Path":
-    from pathlib import Path  # late: a listing needs none, and it costs a tenth of one
+    from pathlib import Path  # late: `list` does not need it, and it takes a tenth of its time
 
     return Path(*parts)

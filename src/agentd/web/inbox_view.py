@@ -133,7 +133,7 @@ def _budget(project: Project, settings: Sequence[str]) -> float | None:
 
 def _look(project: Project) -> _LocalState:
     def names(folder: str) -> frozenset[str]:
-        path = project.in_room(folder)
+        path = project.local_state_path(folder)
         return frozenset(name.removesuffix(".json") for name in (os.listdir(path) if os.path.isdir(path) else ()))
 
     return _LocalState(project, names("inbox"), names("questions"), names("outcomes"))
@@ -242,13 +242,13 @@ def _unanswered(change: Change) -> WaitReason | None:
         return None
     words = "a question of the planner waits" if left == 1 else f"{left} questions of the planner wait"
     return WaitReason(
-        "clarify", f"{words} for an answer", _written(change.project.in_room("questions", f"{change.id}.json"))
+        "clarify", f"{words} for an answer", _written(change.project.local_state_path("questions", f"{change.id}.json"))
     )
 
 
 def _failed(project: Project, found: LocatedChange) -> WaitReason | None:
     """How its last run ended, if that was no answer and nothing happened since."""
-    path = project.in_room("outcomes", f"{found.id}.json")
+    path = project.local_state_path("outcomes", f"{found.id}.json")
     try:
         stamp = os.stat(path).st_mtime_ns
     except OSError:

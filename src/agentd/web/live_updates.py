@@ -115,7 +115,7 @@ class FileWatcher:
         return [tree.path for tree in git.worktrees(self._project.repo)]
 
     def _paths(self, trees: Iterable[str]) -> list[Path]:
-        rooms = [Path(self._project.in_room(name)) for name in _ROOM]
+        rooms = [Path(self._project.local_state_path(name)) for name in _ROOM]
         for room in rooms:
             room.mkdir(parents=True, exist_ok=True)
         changes = [self._project.changes_in(tree).parent for tree in trees]
@@ -136,7 +136,7 @@ class FileWatcher:
 
     def _meant(self, path: str) -> Iterable[tuple[str, str]]:
         """The change that a path belongs to, and its document there; an empty name is the run's doing."""
-        parts = Path(os.path.relpath(path, self._project.in_room())).parts
+        parts = Path(os.path.relpath(path, self._project.local_state_path())).parts
         if parts[0] in _ROOM and len(parts) > 1:
             yield parts[1].removesuffix(".jsonl").removesuffix(".json"), ""
             return

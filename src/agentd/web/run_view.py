@@ -239,7 +239,8 @@ def _heard(change: Change, entries: Sequence[events.JournalEntry], step: events.
     if step and entries[-1].run:
         place = (step.step, step.round, step.number, step.attempt)
         with contextlib.suppress(OSError):  # agentd's own steps have none
-            signs.append(os.stat(transcript_path(change.project, change.id, entries[-1].run, *place)).st_mtime)
+            folder = change.project.local_state_path("transcripts", change.id)
+            signs.append(os.stat(transcript_path(folder, entries[-1].run, *place)).st_mtime)
     return max(signs, default=None)
 
 

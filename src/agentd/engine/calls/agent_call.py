@@ -161,7 +161,9 @@ class _AgentCall:
         limits = run.config.limits
         output = limits.output_mb * 1024 * 1024
         bounds = ProcessLimits(wall_secs=brief.wall_secs, idle_secs=limits.idle_secs[brief.role], output_bytes=output)
-        path = transcript_path(run.change.project, run.change.id, run.change.run, **self._names)
+        path = transcript_path(
+            run.change.project.local_state_path("transcripts", run.change.id), run.change.run, **self._names
+        )
         argv = (self._ready.program, *command.argv[1:])
         with Transcript(path, self._redactor) as self._transcript:
             self._transcript.start(self._ready.agent.name, brief, argv)

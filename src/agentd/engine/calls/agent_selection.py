@@ -11,6 +11,7 @@ from agentd.agents import (
     Adapter,
     AgentBrief,
     AgentCommand,
+    AgentSettings,
     ProcessEnding,
     ProcessLimits,
     Redactor,
@@ -29,7 +30,7 @@ from agentd.engine.calls import budget
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.calls.run_context import RunContext, change_project
 from agentd.engine.tools.tool_table import tools_of
-from agentd.project import AgentSettings, Config, ensure_trusted
+from agentd.project import Config, ensure_trusted
 from agentd.storage import files
 
 NOT_FOUND = "Session not found, please re-run proposal"
@@ -55,7 +56,7 @@ def is_local_session(change: Change, session: str) -> bool:
 
 
 def _made_here(change: Change) -> Path:
-    return Path(change.project.in_room("sessions", change.id))
+    return Path(change.project.local_state_path("sessions", change.id))
 
 
 def session_lost(message: str, change_id: str) -> SessionLost:
@@ -213,7 +214,7 @@ def _brief(
 
 def _working_folder(change: Change, agent: AgentSettings) -> Path:
     """In the user's cache: a CLI also looks above its working folder, where a repository could have left settings."""
-    room = change.project.in_room("stations")
+    room = change.project.local_state_path("stations")
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):
         home = os.environ.get("HOME")

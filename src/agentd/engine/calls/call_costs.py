@@ -104,7 +104,7 @@ def ledger_size(project: Project, day: str) -> int:
 
 
 def _path(project: Project, day: str) -> Path:
-    return Path(project.in_room("spend", f"{day}.jsonl"))
+    return Path(project.local_state_path("spend", f"{day}.jsonl"))
 
 
 def _call(row: FieldReader) -> CallRecord:
@@ -296,8 +296,8 @@ def _stamp(change: Change) -> tuple[int, int]:
 def _open(project: Project, change_id: str) -> list[LedgerEntry]:
     """In the order of their beginning. What is broken or not ours stays where it is and counts for nothing."""
     found = []
-    for name in _names(project.in_room(_ROOM, change_id)):
-        path = project.in_room(_ROOM, change_id, name)
+    for name in _names(project.local_state_path(_ROOM, change_id)):
+        path = project.local_state_path(_ROOM, change_id, name)
         if not name.endswith(".json") or not os.path.isfile(path):
             continue
         with contextlib.suppress(OSError):  # it ended meanwhile, or may not be read
@@ -308,7 +308,7 @@ def _open(project: Project, change_id: str) -> list[LedgerEntry]:
 
 
 def _changes(project: Project) -> list[str]:
-    return _names(project.in_room(_ROOM))
+    return _names(project.local_state_path(_ROOM))
 
 
 def _names(folder: str) -> list[str]:
@@ -319,7 +319,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _folder(project: Project, change_id: str) -> Path:
-    return Path(project.in_room(_ROOM, change_id))
+    return Path(project.local_state_path(_ROOM, change_id))
 
 
 def _name(text: str | None) -> str | None:

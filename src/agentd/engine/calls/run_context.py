@@ -215,7 +215,7 @@ def _many(rest: tuple[Violation, ...], like: Finding) -> Finding:
 
 def _left_behind(change: Change) -> list[Path]:
     """Folders of earlier runs of this change; ours is not there yet."""
-    room = Path(change.project.in_room("runs"))
+    room = Path(change.project.local_state_path("runs"))
     found = []
     for owner in sorted(room.glob(f"*/{_OWNER}")):
         with contextlib.suppress(ValueError, OSError, AttributeError):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from agentd.agents import context_file_names
 from agentd.change import Change, linked_documents, plan_files
 from agentd.documents import (
     ADDED,
@@ -24,7 +25,7 @@ from agentd.documents import (
     one_line,
     text_before_blocks,
 )
-from agentd.domain import CheckStatus
+from agentd.domain import CheckStatus, printable
 from agentd.engine.context.context_reader import (
     ContextReader,
     cut_lines,
@@ -37,7 +38,6 @@ from agentd.engine.context.implementer_brief import CLARIFICATIONS, DESCRIPTION,
 from agentd.engine.tools.project_files import ReadFile
 from agentd.engine.tools.tool_table import TOOLS, Stage, tools_of
 from agentd.engine.tools.tree_diff import changed_files, tree_diff
-from agentd.project import printable
 
 INDENT = "  "
 
@@ -108,7 +108,6 @@ def _indented(text: str) -> str:
     return text.strip().replace("\n", f"\n{INDENT}{INDENT}")
 
 
-FOR_AGENTS = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
 FOR_PEOPLE = "README.md"
 README = 3_000  # characters: its first part
 DETOURS = 3
@@ -117,9 +116,9 @@ _IMPORT = re.compile(r"@(\S+)")
 
 
 def project_overview(reader: ContextReader, limit: int, tools: Mapping[str, str], brought: Collection[str]) -> str:
-    file = next(filter(None, (_followed(reader, name) for name in (*FOR_AGENTS, FOR_PEOPLE))), None)
+    file = next(filter(None, (_followed(reader, name) for name in (*context_file_names(), FOR_PEOPLE))), None)
     if file is None:
-        return f"It has no {', '.join(FOR_AGENTS)} or {FOR_PEOPLE}."
+        return f"It has no {', '.join(context_file_names())} or {FOR_PEOPLE}."
     if any(file.data == other.data for name in brought if (other := _followed(reader, name))):
         return f"`{file.path}` says what it is. Your program gives you that file by itself, so it is not repeated here."
     limit = min(limit, README) if file.path == FOR_PEOPLE else limit

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from agentd.change import Change
 from agentd.documents import InvalidDocument, one_line, parse_spec
-from agentd.domain import CHANGE_ID
+from agentd.domain import CHANGE_ID, printable
 from agentd.engine.tools.project_files import ProjectFiles, ReadFile
 from agentd.engine.tools.refusal import ToolRefusal
-from agentd.project import git, printable
+from agentd.project import git
 
 _SPECS = "agentd/specs"
 _TITLE = 100  # characters

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from agentd.domain import AgentdError, Bug, NotTrusted, SetupError
-from agentd.project import Project, is_trusted, nearest_word, printable, prompt_item, prompt_overrides
+from agentd.domain import AgentdError, Bug, NotTrusted, SetupError, nearest_word, printable
+from agentd.project import Project, is_trusted, prompt_item, prompt_overrides
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment

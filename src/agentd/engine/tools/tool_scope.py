@@ -105,7 +105,7 @@ class ToolScope:
 
 
 def run_folder(project: Project, token: str) -> Path:
-    return Path(project.in_room("runs", token))
+    return Path(project.local_state_path("runs", token))
 
 
 def open_run_scope(project: Project, change_id: str, stage: Stage, token: str) -> ToolScope:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.agents import SKILL_TARGETS, SKILL_WORKFLOWS
+from agentd.agents import skill_paths
 from agentd.change import (
     Change,
     ChangeLocator,
@@ -238,7 +238,7 @@ def _is_needed(name: str, own: str) -> bool:
 
 def _skills(project: Project) -> set[str]:
     """What `init` has written for a person's own sessions."""
-    return {os.path.join(project.prefix, cli.path(workflow)) for cli in SKILL_TARGETS for workflow in SKILL_WORKFLOWS}
+    return {os.path.join(project.prefix, path) for path in skill_paths()}
 
 
 def list_names(names: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import lru_cache
 from statistics import median
 
-from agentd.agents import TokenUsage, usage_cost
+from agentd.agents import AgentSettings, PriceSettings, TokenUsage, usage_cost
 from agentd.change import CallRecord, ChangeState
 from agentd.domain import SPEC_STEPS, Complexity, Phase, Role, StepStatus, clock
 from agentd.engine.calls import call_costs
@@ -14,7 +14,7 @@ from agentd.engine.steps import planner
 from agentd.engine.steps.step_context import PlanFacts
 from agentd.engine.workflows import step_lists
 from agentd.engine.workflows.step_lists import PlannedStep
-from agentd.project import AgentSettings, Config, PriceSettings, Project
+from agentd.project import Config, Project
 
 _DAYS = 30
 _ENOUGH = 3  # calls; fewer say more about themselves than about the next one

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentd.project.config.display import KeyPath
+from agentd.domain import KeyPath
 from agentd.project.config.layers import ConfigLayer, LayerRank
 from agentd.project.config.schema import SCHEMA
 from agentd.project.config.shapes import ConfigShape, ListShape, MapShape, ShapeProblem, TableShape

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentd.project.config.display import KeyPath, nearest_word, printable, show_value
+from agentd.domain import KeyPath, nearest_word, printable, show_value
 from agentd.project.config.schema import SCHEMA, shape_at
 from agentd.project.config.shapes import ConfigShape, MapShape, TableShape, TextShape
 

@@ -6,10 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd.domain import BadConfig, Complexity, GitSetup, Role, Severity
-from agentd.project.config import layers
-from agentd.project.config.display import (
+from agentd.agents import ADAPTERS, AgentSettings, ModelSettings, PriceSettings
+from agentd.domain import (
+    BadConfig,
+    Complexity,
+    GitSetup,
     KeyPath,
+    Role,
+    Severity,
     dotted_key,
     join_choices,
     nearest_word,
@@ -17,18 +21,16 @@ from agentd.project.config.display import (
     quote_toml,
     show_value,
 )
-from agentd.project.config.layer_merge import AGENTS, ConfigLeaf, LayerReading, MergedConfig, merge_layers, read_layer
+from agentd.project.config import layers
+from agentd.project.config.layer_merge import AGENTS, LayerReading, MergedConfig, merge_layers, read_layer
 from agentd.project.config.layers import ConfigFault, ConfigLayer, LayerRank
-from agentd.project.config.schema import ASK, KINDS, OFF, PRICE
+from agentd.project.config.schema import ASK, OFF, PRICE
 from agentd.project.config.settings import (
-    AgentSettings,
     BudgetSettings,
     CheckSettings,
     Config,
     GitSettings,
     LimitSettings,
-    ModelSettings,
-    PriceSettings,
     ValidationSettings,
     WorkflowSettings,
 )
@@ -37,9 +39,8 @@ from agentd.project.config.template import check_defaults, default_tree
 
 # Keys that only some kinds of agent understand.
 _ONLY = {
-    "resume": ("gemini",),
-    "playbook": ("scripted",),
-    "command": ("gemini", "codex", "claude", "command"),
+    key: tuple(kind for kind, adapter in ADAPTERS.items() if key in adapter.config_keys)
+    for key in ("resume", "playbook", "command", "reasoning")
 }
 _NEEDED = {"command": "name the program to run", "playbook": "name the file to play"}
 
@@ -79,8 +80,8 @@ def _check_agent(
     if (*path, "kind") in broken:
         return
     kind = merged.leaves[(*path, "kind")].value
-    if kind not in KINDS:
-        yield layer, ShapeProblem(path, f"{dotted_key(path)} has no kind; set kind = {join_choices(KINDS[:-1])}")
+    if kind not in ADAPTERS:
+        yield layer, ShapeProblem(path, f"{dotted_key(path)} has no kind; set kind = {join_choices(_ONLY['command'])}")
         return
     for key, kinds in _ONLY.items():
         leaf = merged.leaves.get((*path, key))
@@ -88,14 +89,10 @@ def _check_agent(
             yield leaf.layer, _misplaced((*path, key), kind, kinds)
         elif not leaf and kind in kinds and key in _NEEDED and (*path, key) not in broken:
             yield layer, ShapeProblem(path, f"{dotted_key(path)} has no {key}; {_NEEDED[key]}")
-    if kind != "codex":
-        yield from _check_reasoning(merged.leaves[(*path, "models")], path, kind)
-
-
-def _check_reasoning(models: ConfigLeaf, path: KeyPath, kind: str) -> LocatedProblem:
+    models = merged.leaves[(*path, "models")]
     for index, model in enumerate(models.value):
-        if "reasoning" in model:
-            yield models.layer, _misplaced((*path, "models", index, "reasoning"), kind, ("codex",))
+        if "reasoning" in model and kind not in _ONLY["reasoning"]:
+            yield models.layer, _misplaced((*path, "models", index, "reasoning"), kind, _ONLY["reasoning"])
 
 
 def _misplaced(path: KeyPath, kind: str, kinds: tuple[str, ...]) -> ShapeProblem:

@@ -3,8 +3,8 @@ validation rules, and nowhere else."""
 
 from collections.abc import Iterator, Sequence
 
-from agentd.domain import Complexity, GitSetup, Role, Severity
-from agentd.project.config.display import KeyPath, dotted_key, show_value
+from agentd.agents import ADAPTERS
+from agentd.domain import Complexity, GitSetup, KeyPath, Role, Severity, dotted_key, show_value
 from agentd.project.config.shapes import (
     BoolShape,
     ChoiceShape,
@@ -22,8 +22,6 @@ from agentd.project.config.shapes import (
 )
 from agentd.validation import CODE_RULES, RULES
 
-# In the order in which they are offered; "scripted" plays a playbook file, for the demo and for tests.
-KINDS = ("gemini", "codex", "claude", "command", "scripted")
 DOCUMENTS = ("proposal", "spec", "tasks", "clarifications")
 OFF = "off"
 ASK = "ask"
@@ -87,7 +85,7 @@ MODEL = TableShape(
 )
 AGENT = TableShape(
     {
-        "kind": ChoiceShape(*KINDS),
+        "kind": ChoiceShape(*ADAPTERS),
         "command": TextShape(),
         "playbook": TextShape(),
         "args": ListShape(TextShape(empty=True)),

@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from agentd.domain import Complexity, GitSetup, Role, Severity
-from agentd.project.config.display import KeyPath, dotted_key
+from agentd.agents import AgentSettings, PriceSettings
+from agentd.domain import GitSetup, KeyPath, Role, Severity, dotted_key
 from agentd.project.config.layer_merge import ConfigLeaf
-
-AgentKind = Literal["gemini", "codex", "claude", "command", "scripted"]
 
 
 class ConfigValue(NamedTuple):
@@ -42,33 +40,6 @@ class GitSettings:
 
 
 @dataclass(frozen=True)
-class ModelSettings:
-    id: str
-    model: str
-    complexity: tuple[Complexity, ...]
-    reasoning: Literal["low", "medium", "high", "xhigh"] | None = None
-
-
-@dataclass(frozen=True)
-class AgentSettings:
-    """A coding CLI. Only a scripted one has a playbook instead of a command; only Gemini has `resume`."""
-
-    name: str
-    kind: AgentKind
-    command: str
-    playbook: str
-    args: tuple[str, ...]
-    shell: tuple[str, ...]
-    env: tuple[str, ...]
-    resume: Literal["auto", "uuid", "index"] | None
-    models: tuple[ModelSettings, ...]
-
-    def model_for(self, complexity: Complexity) -> ModelSettings | None:
-        """None: the CLI's own default."""
-        return next((model for model in self.models if complexity in model.complexity), None)
-
-
-@dataclass(frozen=True)
 class LimitSettings:
     calls_per_step: int
     output_mb: int
@@ -83,15 +54,6 @@ class BudgetSettings:
     per_change: float
     per_day: float
     unknown_price: Literal["allow", "stop"]
-
-
-@dataclass(frozen=True)
-class PriceSettings:
-    """In USD per 1M tokens; `cached` None: nothing is said about input from the vendor's cache."""
-
-    input: float
-    output: float
-    cached: float | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agentd.project.config.display import KeyPath, dotted_key, join_choices, nearest_word, show_value
+from agentd.domain import KeyPath, dotted_key, join_choices, nearest_word, show_value
 
 # Clocks and counters of the system are sure to take this much.
 MOST = 10**9

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agentd.domain import Role
-from agentd.project.config.display import quote_toml, show_value
+from agentd.agents import ADAPTERS, assign_roles
+from agentd.domain import Role, join_choices, quote_toml, show_value
 from agentd.project.config.settings import CheckSettings
 from agentd.validation import CODE_RULES, RULES
 
@@ -19,11 +19,16 @@ _PAIR = re.compile(r"(?P<key>\w+) = .*?(?P<comment>#.*)?")
 
 @cache
 def template() -> str:
-    """The text of template.toml, and every validation rule with its default severity."""
+    """The text of template.toml with every role, agent and validation rule filled in."""
     text = Path(__file__).with_name("template.toml").read_text(encoding="utf-8")
-    rules = [f'{rule.name} = "{rule.severity}"\n' for rule in RULES]
-    code_rules = [f'{rule.name} = "{rule.severity}"\n' for rule in CODE_RULES]
-    return "".join([text, *rules, "# found by trace, during impl\n", *code_rules])
+    severities = ["\n".join(f'{rule.name} = "{rule.severity}"' for rule in rules) for rules in (RULES, CODE_RULES)]
+    values = {
+        "roles": "\n".join(f"{role} = {quote_toml(name)}" for role, name in assign_roles(()).items()),
+        "kinds": join_choices(kind for kind, adapter in ADAPTERS.items() if "command" in adapter.config_keys),
+        "agents": "\n".join(adapter.config for adapter in ADAPTERS.values() if adapter.config).rstrip("\n"),
+        "rules": "\n# found by trace, during impl\n".join(severities),
+    }
+    return re.sub(r"%(\w+)%", lambda match: values[match[1]], text)
 
 
 @cache

@@ -13,8 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from agentd.domain import SetupError
-from agentd.project.config.display import printable
+from agentd.domain import SetupError, printable
 from agentd.project.config.layer_merge import AGENTS, ConfigLeaf
 from agentd.project.config.layers import LayerRank
 from agentd.project.config.schema import AGENT

@@ -12,8 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from agentd.domain import NotTrusted, SetupError, clock
-from agentd.project.config.display import printable
+from agentd.domain import NotTrusted, SetupError, clock, printable
 from agentd.project.config.layers import user_config_file
 from agentd.project.config.settings import Config
 from agentd.project.layout import Project

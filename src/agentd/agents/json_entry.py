@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from agentd.agents.registration.server_entry import NAME, has_entry, newline, remove_once, split_mark
+from agentd.agents.server_entry import NAME, has_entry, newline, remove_once, split_mark
 from agentd.domain import Refusal
 
 TABLE = "mcpServers"

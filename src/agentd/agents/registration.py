@@ -4,39 +4,16 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from agentd.agents.registration import json_entry, toml_entry
-from agentd.agents.registration.server_entry import ENTRY, NAME, find_insertion, remove_at
+from agentd.agents import json_entry, toml_entry
+from agentd.agents.protocol import ServerFile
+from agentd.agents.registry import CLIS
+from agentd.agents.server_entry import ENTRY, NAME, find_insertion, remove_at
 from agentd.domain import Refusal, SetupError
-from agentd.project import git
 from agentd.storage import files
-
-
-class ClientFile(NamedTuple):
-    """A project file that a CLI reads its servers from, and how to add and remove agentd's entry."""
-
-    name: str
-    with_entry: Callable[[str], str]
-    without_entry: Callable[[str, str], str]
-
-
-KINDS = (
-    ClientFile(
-        ".mcp.json",
-        partial(json_entry.add_json_entry, entry={"type": "stdio", **ENTRY}),
-        json_entry.remove_json_entry,
-    ),
-    ClientFile(
-        ".gemini/settings.json",
-        partial(json_entry.add_json_entry, entry=ENTRY),
-        json_entry.remove_json_entry,
-    ),
-    ClientFile(".codex/config.toml", toml_entry.add_toml_entry, toml_entry.remove_toml_entry),
-)
 
 
 class RegistrationResult(NamedTuple):
@@ -57,57 +34,71 @@ class RegistrationRecord(NamedTuple):
     after: str  # hash of the file as written
 
 
-def register_server(repo: git.Repository, root: Path) -> dict[str, RegistrationResult]:
-    """Add agentd's entry to each file. A file that cannot be edited is refused; the others are still written."""
-    results = _each(repo, root, _add_entry)
-    samples = {kind.name: kind.with_entry("") for kind in KINDS}
-    return {name: result._replace(entry=samples[name] if result.why else "") for name, result in results.items()}
+def register_server(repo_main: str, repo_common: str, root: Path) -> dict[str, RegistrationResult]:
+    """Add agentd's entry to each CLI's file. A file that cannot be edited is refused; the others are still written."""
+    results = _each(repo_main, repo_common, root, _add_entry)
+    samples = {file.path: _with_entry(file, "") for file in _server_files()}
+    return {path: result._replace(entry=samples[path] if result.why else "") for path, result in results.items()}
 
 
-def unregister_server(repo: git.Repository, root: Path) -> dict[str, RegistrationResult]:
+def unregister_server(repo_main: str, repo_common: str, root: Path) -> dict[str, RegistrationResult]:
     """Remove agentd's entry. If a file is unchanged since, its former bytes are restored and new files are deleted."""
-    return _each(repo, root, _remove_entry)
+    return _each(repo_main, repo_common, root, _remove_entry)
+
+
+def _server_files() -> list[ServerFile]:
+    return [cli.server_file for cli in CLIS.values() if cli.server_file]
+
+
+def _with_entry(file: ServerFile, text: str) -> str:
+    if file.format == "toml":
+        return toml_entry.add_toml_entry(text)
+    return json_entry.add_json_entry(text, {**file.extra, **ENTRY})
 
 
 def _each(
-    repo: git.Repository, root: Path, act: Callable[[ClientFile, Path, Path], str]
+    repo_main: str, repo_common: str, root: Path, act: Callable[[ServerFile, Path, Path], str]
 ) -> dict[str, RegistrationResult]:
+    # the records are in local state, which all worktrees share
+    key = files.hash_bytes(os.fsencode(os.path.relpath(root, repo_main))).removeprefix("sha256:")[:16]
+    records = Path(repo_common, "agentd", "registered", key)
     results = {}
-    for kind in KINDS:
+    for file in _server_files():
         try:
-            results[kind.name] = RegistrationResult(act(kind, root, _record_file(repo, root, kind)))
+            word = act(file, root, records / (quote(file.path, safe="") + ".json"))
+            results[file.path] = RegistrationResult(word)
         except (Refusal, SetupError) as error:
-            results[kind.name] = RegistrationResult("refused", error.message)
+            results[file.path] = RegistrationResult("refused", error.message)
         except OSError as error:
-            results[kind.name] = RegistrationResult("refused", error.strerror or str(error))
+            results[file.path] = RegistrationResult("refused", error.strerror or str(error))
     return results
 
 
-def _add_entry(kind: ClientFile, root: Path, record_file: Path) -> str:
-    path = root / kind.name
+def _add_entry(file: ServerFile, root: Path, record_file: Path) -> str:
+    path = root / file.path
     _check_no_links(root, path)
     data = _read(path)
     old = _text(data or b"")
-    new = kind.with_entry(old)
+    new = _with_entry(file, old)
     if new == old:
         return "kept"
     put = find_insertion(old, new)
-    assert put, "with_entry changes one place"
+    assert put, "an entry changes one place"
     record = RegistrationRecord(data is None, not path.parent.exists(), *put, files.hash_bytes(new.encode()))
     # the record first: it does no harm without the entry, while an entry without a record is hard to remove exactly
-    files.write(record_file, json.dumps({"file": kind.name, **record._asdict()}, indent=2).encode())
+    files.write(record_file, json.dumps({"file": file.path, **record._asdict()}, indent=2).encode())
     files.write(path, new.encode())
     return "written"
 
 
-def _remove_entry(kind: ClientFile, root: Path, record_file: Path) -> str:
-    path = root / kind.name
+def _remove_entry(file: ServerFile, root: Path, record_file: Path) -> str:
+    path = root / file.path
     record = _load(record_file)
     data = _read(path)
     word = "absent"
     if data is not None and NAME.encode() in data:
         old = _text(data)
-        rest = _without_entry(kind, old, record, data)
+        rest = _without_entry(file, old, record, data)
         if rest != old:
             _check_no_links(root, path)
             word = _restore(path, rest, record)
@@ -118,12 +109,13 @@ def _remove_entry(kind: ClientFile, root: Path, record_file: Path) -> str:
     return word
 
 
-def _without_entry(kind: ClientFile, text: str, record: RegistrationRecord | None, data: bytes) -> str:
+def _without_entry(file: ServerFile, text: str, record: RegistrationRecord | None, data: bytes) -> str:
     if record and record.after == files.hash_bytes(data):
         return remove_at(text, record.at, record.piece)
-    if not record and text == kind.with_entry(""):
+    if not record and text == _with_entry(file, ""):
         return ""
-    return kind.without_entry(text, record.piece if record else "")
+    remove = toml_entry.remove_toml_entry if file.format == "toml" else json_entry.remove_json_entry
+    return remove(text, record.piece if record else "")
 
 
 def _restore(path: Path, rest: str, record: RegistrationRecord | None) -> str:
@@ -165,15 +157,6 @@ def _text(data: bytes) -> str:
 def _remove_if_empty(folder: Path) -> None:
     with contextlib.suppress(OSError):  # not empty, missing, or a link
         folder.rmdir()
-
-
-# the records, in local state, which all worktrees share
-
-
-def _record_file(repo: git.Repository, root: Path, kind: ClientFile) -> Path:
-    place = os.path.relpath(root, repo.main)
-    key = files.hash_bytes(os.fsencode(place)).removeprefix("sha256:")[:16]
-    return Path(repo.common, "agentd", "registered", key, quote(kind.name, safe="") + ".json")
 
 
 def _load(path: Path) -> RegistrationRecord | None:

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd.agents.registration.server_entry import (
+from agentd.agents.server_entry import (
     ENTRY,
     NAME,
     find_insertion,
