@@ -6,9 +6,10 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from sse_starlette import EventSourceResponse
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -28,12 +29,12 @@ async def form(request: Request) -> Response:
 
 
 async def events(request: Request) -> Response:
-    async def told() -> AsyncIterator[bytes]:
+    async def told() -> AsyncIterator[str]:
         while True:
-            yield b"data: x\n\n"
+            yield "x"
             await asyncio.sleep(0.05)
 
-    return StreamingResponse(told(), media_type="text/event-stream")
+    return EventSourceResponse(told())
 
 
 def slow(request: Request) -> Response:

@@ -15,7 +15,7 @@ from agentd.change.folder import Change
 from agentd.documents.comments import CommentSeverity
 from agentd.domain.terms import Phase
 from agentd.project.layout import find_project
-from agentd.web import actions, decisions
+from agentd.web import actions, displayed
 from agentd.web import site as sites
 from crash import restorable
 from playbooks import NEEDS_CHANGES, implement
@@ -43,7 +43,7 @@ def post(path: str, headers: dict[str, str] | None = None, **fields: Any) -> Res
 
 
 def decide(change: Change, choice: str = "accept", **fields: Any) -> Response:
-    known = {"choice": choice, "reason": WHY, "shown": json.dumps(decisions.displayed_state(change))}
+    known = {"choice": choice, "reason": WHY, "shown": json.dumps(displayed.displayed_state(change))}
     return post("decide", **{**known, **fields})
 
 
@@ -70,21 +70,21 @@ def test_decision_without_a_script_returns_a_page(project: Scenario) -> None:
 
 def test_stale_decision_shows_a_word_diff(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    shown = json.dumps(decisions.displayed_state(change))
+    shown = json.dumps(displayed.displayed_state(change))
     replace_text(change.folder / SPEC, "A user is", "A user <script>alert(1)</script> is")
     answer = decide(change, shown=shown)
     assert answer.status_code == 409 and change.read().phase is Phase.PROPOSED
     assert f"What changed in {SPEC} since you read it" in answer.text
     assert re.search(r"<ins>[^/]*&lt;script&gt;", answer.text) and "<script>" not in answer.text
     again = answer.text.split('name="shown" value="')[1].split('"')[0].replace("&#34;", '"')
-    assert json.loads(again) == decisions.displayed_state(change)
+    assert json.loads(again) == displayed.displayed_state(change)
     assert decide(change, shown=again).status_code == 200
     assert change.read().phase is Phase.CHALLENGED
 
 
 def test_stale_decision_without_the_old_text_asks_to_read_again(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    shown = {**decisions.displayed_state(change), SPEC: f"sha256:{'0' * 64}"}
+    shown = {**displayed.displayed_state(change), SPEC: f"sha256:{'0' * 64}"}
     answer = decide(change, shown=json.dumps(shown))
     assert answer.status_code == 409
     assert f'<a href="/changes/add-oauth/read/{SPEC}">read it again</a>' in answer.text
@@ -93,7 +93,7 @@ def test_stale_decision_without_the_old_text_asks_to_read_again(project: Scenari
 
 def test_decision_before_a_new_verdict_asks_to_read_it(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    answer = decide(change, shown=json.dumps({**decisions.displayed_state(change), "challenges": "0"}))
+    answer = decide(change, shown=json.dumps({**displayed.displayed_state(change), "challenges": "0"}))
     assert answer.status_code == 409 and "there is a new verdict since" in answer.text
     assert '<a href="/changes/add-oauth/rounds">read it</a>' in answer.text and "as it is now" not in answer.text
 
@@ -105,7 +105,7 @@ def fresh(answer: Response) -> str:
 
 def test_stale_acceptance_shows_the_new_comment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    shown = json.dumps(decisions.displayed_state(change))
+    shown = json.dumps(displayed.displayed_state(change))
     anchor = comment_store.comment_anchor(change, "proposal.md", "People are users")
     comment_store.add_comment(change, anchor, "Who <b>exactly</b>?", "person:ann", CommentSeverity.BLOCKER)
     answer = decide(change, shown=shown)
@@ -122,7 +122,7 @@ def test_stale_acceptance_shows_the_new_comment(project: Scenario) -> None:
 
 def test_comment_made_on_the_same_page_does_not_make_a_decision_stale(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    shown = decisions.displayed_state(change)
+    shown = displayed.displayed_state(change)
     for path, fields in (
         ("comments", {**SELECTED, "text": "Who?", "weight": "should"}),
         ("comments/K1/edit", {"number": "0", "text": "Who is that?"}),
@@ -135,7 +135,7 @@ def test_comment_made_on_the_same_page_does_not_make_a_decision_stale(project: S
         assert list(told["shown"]) == ["the findings"]
         assert told["before"] == {"the findings": shown["the findings"]} != told["shown"]
         shown |= told["shown"]
-        assert shown == decisions.displayed_state(change)
+        assert shown == displayed.displayed_state(change)
     comment_store.reply_to_comment(change, "K1", "Not I.", "person:ann")
     told = post("comments/K1/reply", text="You too.").json()
     assert told["before"]["the findings"] != shown["the findings"], "a page can tell that others spoke meanwhile"
@@ -152,7 +152,7 @@ def test_comment_can_be_added_when_records_are_unreadable(project: Scenario) -> 
 def test_stale_decision_on_code_shows_a_line_diff(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert project.run("impl", "--rounds", "0").code == 1
-    shown = json.dumps(decisions.displayed_state(change))
+    shown = json.dumps(displayed.displayed_state(change))
     with restorable(project):
         project.write("more.py", "print('<img src=x>')\n")
         fields = {"choice": "accept", "reason": WHY, "shown": shown}
@@ -173,7 +173,7 @@ def test_stale_decision_with_an_unknown_tree_asks_to_read_the_code_again(project
         fields = {
             "choice": "accept",
             "reason": WHY,
-            "shown": json.dumps({**decisions.displayed_state(change), "the code": tree}),
+            "shown": json.dumps({**displayed.displayed_state(change), "the code": tree}),
         }
         answer = client().post("/changes/greet/decide", data=fields, headers=HX)
         assert answer.status_code == 409 and "as it is now" not in answer.text
@@ -393,7 +393,7 @@ def test_comment_without_a_script_redirects_back(project: Scenario, referer: str
 
 def test_archived_change_cannot_be_commented_or_decided(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    shown = json.dumps(decisions.displayed_state(change))
+    shown = json.dumps(displayed.displayed_state(change))
     post("comments", **SELECTED, text="Who?", weight="should")
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
     before = {path: path.read_bytes() for path in (project.root / "agentd").rglob("*") if path.is_file()}

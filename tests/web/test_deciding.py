@@ -11,7 +11,7 @@ from agentd.documents.comments import CommentSeverity
 from agentd.domain.errors import Refusal, UsageError
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
-from agentd.web import decisions
+from agentd.web import decisions, displayed
 from agentd.web.decisions import ActionResult
 from plans import BAD_CODE
 from playbooks import APPROVED, NEEDS_CHANGES, edit_spec, implement, report_in_text, say
@@ -33,7 +33,7 @@ def primary(change: Change) -> list[str]:
 
 
 def decide(change: Change, choice: str, reason: str = WHY) -> ActionResult:
-    return decisions.make_decision(change, choice, reason, decisions.displayed_state(change), ME)
+    return decisions.make_decision(change, choice, reason, displayed.displayed_state(change), ME)
 
 
 def note(change: Change, weight: CommentSeverity, quote: str = "People are users", text: str = "Who?") -> str:
@@ -157,7 +157,7 @@ def test_plan_sent_back_without_a_run_names_the_next_command(project: Scenario) 
 
 def test_decision_on_changed_documents_is_refused(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    shown = decisions.displayed_state(change)
+    shown = displayed.displayed_state(change)
     replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
     (change.folder / "specs/more.md").write_text("# More\n")
     told = decisions.make_decision(change, "accept", WHY, shown, ME)
@@ -172,7 +172,7 @@ def test_change_after_the_page_check_is_refused_by_the_command(
     late = tmp_path / "late"  # somebody writes while the command is started
     late.write_text(f"#!/bin/sh\necho More. >> '{change.folder / SPEC}'\nexec '{sys.executable}' \"$@\"\n")
     late.chmod(0o755)
-    shown = decisions.displayed_state(change)
+    shown = displayed.displayed_state(change)
     monkeypatch.setattr(sys, "executable", str(late))
     told = decisions.make_decision(change, "accept", WHY, shown, ME)
     assert not told.ok and told.changed == (SPEC,)
@@ -240,7 +240,7 @@ def test_waiting_run_gets_the_answer_and_continues(project: Scenario) -> None:
 def test_acceptance_ends_the_waiting_run(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
-    told = decisions.make_decision(change, "accept", WHY, decisions.displayed_state(change), "person:ann")
+    told = decisions.make_decision(change, "accept", WHY, displayed.displayed_state(change), "person:ann")
     assert told.ok, told
     assert person.waits() == 0
     assert project.decisions() == [("accept", "person:ann", "inbox", WHY)]
@@ -249,7 +249,7 @@ def test_acceptance_ends_the_waiting_run(project: Scenario) -> None:
 
 def test_stale_answer_is_not_passed_to_the_waiting_run(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    shown = decisions.displayed_state(change)
+    shown = displayed.displayed_state(change)
     person = at_question(project)
     replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
     assert decisions.make_decision(change, "accept", WHY, shown, ME).changed == (SPEC,)

@@ -11,11 +11,10 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from agentd.change import text_cache
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.project.layout import find_project
-from agentd.web import application, page_frame
+from agentd.web import application, displayed, page_frame
 from agentd.web import site as sites
 from agentd.web.page_frame import PageFrame
 from plans import BAD_CODE
@@ -145,7 +144,7 @@ def test_page_hash_matches_its_text_during_concurrent_writes(project: Scenario) 
         page = unescape(get(f"/read/{SPEC}").text)
     version = page.partition("version ")[2].partition(".")[0]
     shown = json.loads(page.partition('name="shown" value="')[2].partition('">')[0])
-    assert f"version {version}." in (text_cache.cached_text(change, shown[SPEC]) or "")
+    assert f"version {version}." in (displayed.displayed_text(change, shown[SPEC]) or "")
     assert page.count(f'data-hash="{shown[SPEC]}"') == 2, "the page's own, and the one in the list"
 
 

@@ -7,10 +7,9 @@ import pytest
 from markup import Markup, parse_markup
 from starlette.testclient import TestClient
 
-from agentd.change import text_cache
 from agentd.change.folder import Change, readable_documents
 from agentd.project.layout import find_project
-from agentd.web import application, document_view
+from agentd.web import application, displayed, document_view
 from agentd.web import site as sites
 from plans import SHORT_TITLES, TAGS, delta_text, requirement_text, scenario_text
 from scenario import Scenario
@@ -108,7 +107,7 @@ def test_overlong_text_says_that_it_is_truncated(project: Scenario) -> None:
     read = document_view.read_document(change, USERS, document_view.requirement_pattern(change)[0])
     assert read.problem == "It is cut here: 12 of its 4000012 characters, at its end, are not shown"
     assert read.problem in get(f"/changes/{change.id}/read/{USERS}")
-    assert read.hash == change.hashes()[USERS] and text_cache.cached_text(change, read.hash) == path.read_text()
+    assert read.hash == change.hashes()[USERS] and displayed.displayed_text(change, read.hash) == path.read_text()
 
 
 def test_change_that_is_not_checked_out_shows_the_git_command(project: Scenario) -> None:

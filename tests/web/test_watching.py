@@ -10,7 +10,13 @@ from agentd.web.live_updates import FileWatcher
 from program import PATIENCE
 from scenario import Scenario
 
-DEAF, HEARING = "event: deaf\ndata: {}\n\n", "event: hearing\ndata: {}\n\n"
+OPEN, UNWATCHED, WATCHED = ": open", "event: unwatched\r\ndata: {}", "event: watched\r\ndata: {}"
+
+
+async def listen(watch: FileWatcher, change: str) -> AsyncIterator[str]:
+    """What goes over the wire, without the empty lines."""
+    async for event in watch.listen(change):
+        yield event.encode().decode().strip()
 
 
 async def until(lines: AsyncIterator[str], wanted: str) -> None:
@@ -21,12 +27,12 @@ async def until(lines: AsyncIterator[str], wanted: str) -> None:
 
 
 def written(change: str) -> str:
-    return f'event: changed\ndata: ["{change}", "proposal.md"]\n\n'
+    return f'event: changed\r\ndata: ["{change}", "proposal.md"]'
 
 
 async def is_told(watch: FileWatcher, folder: Path) -> bool:
     """A document is written again and again until the page hears of it."""
-    lines = watch.listen(folder.name)
+    lines = listen(watch, folder.name)
     hears = asyncio.create_task(until(lines, written(folder.name)))
     number = 0
     while not hears.done():
@@ -43,16 +49,16 @@ def test_failed_watch_is_reported_and_resumes(project: Scenario) -> None:
 
     async def play() -> None:
         watch = FileWatcher(find_project())
-        early = watch.listen("")
-        assert await anext(early) == ": here\n\n"
+        early = listen(watch, "")
+        assert await anext(early) == OPEN
         room.parent.mkdir(parents=True, exist_ok=True)
         room.write_text("no folder\n")
         async with watch.running():
-            await until(early, DEAF)
-            late = watch.listen("drafted")
-            assert [await anext(late) for _ in range(2)] == [": here\n\n", DEAF], "a page that comes later knows too"
+            await until(early, UNWATCHED)
+            late = listen(watch, "drafted")
+            assert [await anext(late) for _ in range(2)] == [OPEN, UNWATCHED], "a page that comes later knows too"
             room.unlink()
-            await until(late, HEARING)
+            await until(late, WATCHED)
             assert await is_told(watch, change.folder)
 
     asyncio.run(play())
@@ -64,16 +70,16 @@ def test_watch_that_fails_after_a_new_worktree_resumes(project: Scenario) -> Non
 
     async def play() -> None:
         watch = FileWatcher(find_project())
-        lines = watch.listen("")
+        lines = listen(watch, "")
         await anext(lines)
         async with watch.running():
             assert await is_told(watch, change.folder)
             room.rmdir()
             room.write_text("no folder\n")
             project.git("worktree", "add", "-q", "-b", "other", str(project.root.parent / "other"))
-            await until(lines, DEAF)
+            await until(lines, UNWATCHED)
             room.unlink()
-            await until(lines, HEARING)
+            await until(lines, WATCHED)
             assert await is_told(watch, change.folder)
 
     asyncio.run(play())
@@ -84,8 +90,8 @@ def test_page_of_one_change_gets_no_events_of_another(project: Scenario) -> None
 
     async def play() -> list[str]:
         watch = FileWatcher(find_project())
-        own, every = watch.listen("drafted"), watch.listen("")
-        assert [await anext(lines) for lines in (own, every)] == [": here\n\n"] * 2
+        own, every = listen(watch, "drafted"), listen(watch, "")
+        assert [await anext(lines) for lines in (own, every)] == [OPEN] * 2
         async with watch.running():
             assert await is_told(watch, other.folder) and await is_told(watch, one.folder)
             await until(every, written("another"))  # a page of all has it

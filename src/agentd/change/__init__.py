@@ -100,7 +100,7 @@ if TYPE_CHECKING:
         TransitionRecord,
         parse_call,
     )
-    from agentd.change.text_cache import cache_plan, cache_text, cached_text
+    from agentd.change.text_cache import cache_plan, cached_text
 else:
     from agentd import lazy_exports
 

@@ -12,7 +12,17 @@ from agentd.change.state import ChangeState
 from agentd.documents import ReviewRecord, decode_text, parse_proposal, parse_record, proposal_body
 from agentd.domain import Bug, Busy, ChangeNotFound, FormatInvalid, StateError, UsageError, clock
 from agentd.project import Project
-from agentd.storage import LockHolder, RunLock, active_run, files, interrupted_run, is_lock_lost, run_lock, write_lock
+from agentd.storage import (
+    LockHolder,
+    RunLock,
+    active_run,
+    files,
+    interrupted_run,
+    is_lock_lost,
+    read_once,
+    run_lock,
+    write_lock,
+)
 
 if TYPE_CHECKING:
     from agentd.change.journal import Journal
@@ -127,6 +137,7 @@ def encode_state(new: ChangeState) -> bytes:
     return data
 
 
+@read_once
 def read_state(folder: Path) -> ChangeState:
     path = folder / STATE_FILE
     try:

@@ -43,6 +43,7 @@ class ChangeSummary(NamedTuple):
     raised: float | None  # budget in USD set by a person instead of the configured one
 
 
+_learned: dict[str, dict[str, list[Any]]] = {}  # by index file: rows that a server read and did not write
 _PHASE = {str(phase): phase for phase in Phase}
 _LENGTH = 3 + len(ChangeSummary._fields)
 
@@ -55,6 +56,8 @@ class ChangeIndex:
         self._changed: dict[str, list[Any] | None] = {}
         self._seen: set[str] = set()
         self._was_complete, self._rows = _load(path)
+        learned = _learned.get(path, {})
+        self._rows.update({key: row for key, row in learned.items() if row[0] >= self._rows.get(key, row)[0]})
         self.complete = self._was_complete
         """Whether every change of the project has a row; looking up a single change does not set it."""
 
@@ -109,7 +112,11 @@ class ChangeIndex:
         if not self._changed and self.complete == self._was_complete:
             return
         from agentd.domain import AgentdError  # late: most listings write nothing
+        from agentd.storage import is_read_only
 
+        if is_read_only():
+            _learned.setdefault(self._path, {}).update({key: row for key, row in self._changed.items() if row})
+            return
         # it is only a cache: listing works even if local state is not writable
         with contextlib.suppress(AgentdError, OSError):
             self._merge()

@@ -33,8 +33,10 @@ class ChangeLocator:
         self.project = project
         if _folders(project.local_state_path("archiving")):
             from agentd.change import archive_recovery  # late: rarely needed
+            from agentd.storage import is_read_only
 
-            archive_recovery.finish_archives(project)
+            if not is_read_only():
+                archive_recovery.finish_archives(project)
         self.index = ChangeIndex(project.local_state_path("index.json"))
         self._trees = {tree.path: tree for tree in git.worktrees(project.repo)}
         self._tree_names = {path: project.tree_name(path) for path in self._trees}

@@ -2,12 +2,16 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from agentd.domain import NoGit, SetupError
 
 # Set by a hook: where git shall work, whatever folder a command runs in.
 LOCATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+_object_folder: ContextVar[str] = ContextVar("object_folder", default="")
 
 
 class GitFailed(SetupError):
@@ -148,6 +152,16 @@ def snapshot(tree: str) -> str:
         return run(tree, "write-tree", index=index)
 
 
+@contextmanager
+def new_objects_in(folder: str) -> Iterator[None]:
+    """Write objects to this folder instead of the repository. Its info/alternates names the repository's own."""
+    token = _object_folder.set(folder)
+    try:
+        yield
+    finally:
+        _object_folder.reset(token)
+
+
 def user_name(tree: str) -> str:
     name = run(tree, "config", "user.name", failing="") or os.environ.get("USER") or "unknown"
     return name.encode(errors="surrogateescape").decode(errors="replace")  # it may be written in another encoding
@@ -203,6 +217,8 @@ def environment(index: str | None = None) -> dict[str, str]:
     """git speaks English, asks nothing, and does not follow a hook's GIT_DIR to another repository."""
     kept = {name: value for name, value in os.environ.items() if name not in LOCATIONS}
     own = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"} | ({"GIT_INDEX_FILE": index} if index else {})
+    if folder := _object_folder.get():
+        own["GIT_OBJECT_DIRECTORY"] = folder
     return {**kept, **own}
 
 

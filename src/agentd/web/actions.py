@@ -30,7 +30,7 @@ from agentd.change import (
 )
 from agentd.documents import Comment, CommentSeverity
 from agentd.domain import AgentdError, ChangeNotFound, UsageError, WrongPhase
-from agentd.web import decisions, diff_view
+from agentd.web import decisions, diff_view, displayed
 from agentd.web.decisions import ActionResult
 from agentd.web.diff_view import StaleItem
 from agentd.web.site import Site
@@ -116,7 +116,7 @@ def _decide(posted: PostedForm) -> Response:
     told = decisions.make_decision(change, choice, reason, shown, posted.site.by, posted.site.settings)
     if not told.changed:
         return _page(posted, told)
-    now = decisions.displayed_state(change)
+    now = displayed.displayed_state(change)
     differences = diff_view.stale_items(change, told.changed, shown, now)
     label = next((one.label for one in decisions.decision_choices(change) if one.id == choice), None)
     is_all_told = {one.name for one in differences if one.is_told} == set(told.changed)
@@ -184,7 +184,7 @@ def _commented(work: Callable[[PostedForm], Comment | None], posted: PostedForm)
 def _open(posted: PostedForm) -> dict[str, str]:
     """Nothing where the records cannot be read: then nothing is decided, and can still be commented on."""
     try:
-        return decisions.displayed_findings(posted.change)
+        return displayed.displayed_findings(posted.change)
     except AgentdError:
         return {}
 

@@ -11,7 +11,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from agentd.domain import AgentdError, ChangeNotFound, UsageError
-from agentd.web import actions, live_updates, pages
+from agentd.web import actions, displayed, live_updates, pages
 from agentd.web.site import STATIC_FOLDER, Site
 
 
@@ -23,6 +23,7 @@ def build_app(site: Site) -> Starlette:
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with watch.running():
             yield
+        displayed.forget()
 
     routes = [*pages.page_routes(site), *actions.action_routes(site), *live_updates.live_routes(watch)]
     return Starlette(

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.change import Change, ChangeState, Decision, cache_plan, cache_text, current_comments, stop_run
+from agentd.change import Change, ChangeState, Decision, current_comments, stop_run
 from agentd.documents import CommentSeverity
 from agentd.domain import TRANSITIONS, AgentdError, Phase, Refusal, Severity, TransitionEvent, UsageError, Workflow
 from agentd.engine import (
-    FINDINGS_KEY,
     REVIEWER_SPEC,
     belongs_to_workflow,
     blocking_checks,
@@ -25,7 +24,6 @@ from agentd.engine import (
     last_record,
     next_command,
     open_findings,
-    open_findings_text,
     pending_question,
     reading_digest,
 )
@@ -58,17 +56,6 @@ class ActionResult:
     message: str
     hint: str = ""
     changed: tuple[str, ...] = ()
-
-
-def displayed_state(change: Change) -> dict[str, str]:
-    """What a page is about to show, to come back with a decision; kept, to tell later what changed since."""
-    cache_plan(change)
-    return {**current_reading(change), **displayed_findings(change)}
-
-
-def displayed_findings(change: Change) -> dict[str, str]:
-    """The part of it that comments change."""
-    return {FINDINGS_KEY: cache_text(change, open_findings_text(change).encode())}
 
 
 # ---- what can be decided

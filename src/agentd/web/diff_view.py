@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from agentd.change import Change, cached_text
+from agentd.change import Change
 from agentd.documents import REQUIREMENT_PATTERN, InvalidDocument, parse_spec
 from agentd.domain import AgentdError
 from agentd.engine import CODE_TREE_KEY, FINDINGS_KEY, VERDICTS_KEY
 from agentd.merge import TouchKind, UnitKind
-from agentd.web import annotations, rounds_view
+from agentd.web import annotations, displayed, rounds_view
 from agentd.web.archive_view import ArchivedSpec
 from agentd.web.code_view import FileDiff
 from agentd.web.markup import word_diff
@@ -135,7 +135,8 @@ def stale_items(
 ) -> list[StaleItem]:
     """Of what is there now; what has gone can only be named."""
     start = f"/changes/{change.id}"
-    return [_stale_item(change, start, name, shown.get(name, ""), now[name]) for name in changed if name in now]
+    with displayed.page_request(change.project):
+        return [_stale_item(change, start, name, shown.get(name, ""), now[name]) for name in changed if name in now]
 
 
 def _stale_item(change: Change, start: str, name: str, old: str, new: str) -> StaleItem:
@@ -150,7 +151,7 @@ def _stale_item(change: Change, start: str, name: str, old: str, new: str) -> St
 
 def _text_between(change: Change, old: str, new: str) -> Markup | None:
     """Short: the rest was read. None where this machine has not kept what was shown."""
-    before, after = cached_text(change, old), cached_text(change, new)
+    before, after = displayed.displayed_text(change, old), displayed.displayed_text(change, new)
     if before is None or after is None:
         return None
     return Markup(word_diff.elided_html(word_diff.diff_words(before, after)))  # noqa: S704 - escaped there

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from agentd.change import (
     Change,
-    cache_text,
     document_hash,
     linked_documents,
     plan_files,
@@ -20,7 +19,7 @@ from agentd.domain import AgentdError
 from agentd.engine import change_project
 from agentd.project import load_config
 from agentd.storage import files
-from agentd.web import annotations
+from agentd.web import annotations, displayed
 from agentd.web.annotations import Annotation
 from agentd.web.markup import markdown, svg
 from agentd.web.markup.markdown import RenderedDocument
@@ -60,9 +59,9 @@ def list_documents(change: Change) -> tuple[ListedDocument, ...]:
 
 
 def read_document(change: Change, name: str, pattern: re.Pattern[str]) -> DocumentView:
-    """What was shown is kept, so that a change to it can be told later; text and hash are of the same bytes."""
+    """Text and hash are of the same bytes, which are remembered to show what changes in them later."""
     data = files.read(change.folder / name)
-    digest = cache_text(change, reviewable_part(name, data))
+    digest = displayed.remember_text(reviewable_part(name, data))
     whole = data.decode("utf-8-sig", "replace")
     text, problem = whole[:_LARGEST], _cut(whole)
     try:

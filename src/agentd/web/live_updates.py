@@ -1,55 +1,32 @@
-"""What happens meanwhile, told to the open pages: a document was written, a run took a step, a question waits."""
+"""Live updates for open pages: a document was written, a run made progress, a question waits for an answer."""
 
 import asyncio
 import contextlib
 import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from watchfiles import awatch
 
 from agentd.project import Project, git
 
-_PULSE = 15  # seconds between two signs of life of a stream on which nothing happens
-_SOONEST, _LATEST = 0.1, 30.0  # seconds until the files are looked at again where that failed; longer each time
-_BEHIND = 200  # happenings that a page may not have taken yet; it looks at everything anew anyway
-_ROOM = {"journal": "run", "inbox": "run", "outcomes": "run"}  # folders of the local room, and what they tell
-
-
-@dataclass(frozen=True, slots=True)
-class LiveChange:
-    """`what`: the documents of the change that were written; none: its run took a step."""
-
-    change: str
-    what: tuple[str, ...] = ()
-
-    def line(self) -> str:
-        return f"event: {'changed' if self.what else 'run'}\ndata: {json.dumps([self.change, *self.what])}\n\n"
-
-
-@dataclass(frozen=True, slots=True)
-class WatchStatus:
-    """Whether the files are watched; what happened while they were not, nobody was told."""
-
-    is_deaf: bool
-    change: str = ""
-
-    def line(self) -> str:
-        return f"event: {'deaf' if self.is_deaf else 'hearing'}\ndata: {{}}\n\n"
+_HEARTBEAT = 15  # seconds
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0  # seconds before watching is tried again; doubled each time
+_QUEUE_SIZE = 200  # events; a page that is slower than that loses some, and loads everything anyway
+_RUN_FOLDERS = ("journal", "inbox", "outcomes")  # of the local state: written when a run makes progress
 
 
 class FileWatcher:
-    """One look at the files for all pages."""
+    """Watches the files of a project once for all pages."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._listening: set[asyncio.Queue[LiveChange | WatchStatus]] = set()
-        self._is_deaf = False
+        self._queues: set[asyncio.Queue[tuple[str, ServerSentEvent]]] = set()
+        self._is_watching = True
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -61,83 +38,85 @@ class FileWatcher:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def listen(self, change: str) -> AsyncIterator[str]:
-        """Of one change, or of all; a line at once, so that the page knows that it is heard."""
-        queue: asyncio.Queue[LiveChange | WatchStatus] = asyncio.Queue(_BEHIND)
-        self._listening.add(queue)
+    async def listen(self, change: str) -> AsyncIterator[ServerSentEvent]:
+        """Yield the events of one change, or of all for an empty id. The first item says that the stream is open."""
+        queue: asyncio.Queue[tuple[str, ServerSentEvent]] = asyncio.Queue(_QUEUE_SIZE)
+        self._queues.add(queue)
         try:
-            yield ": here\n\n"
-            if self._is_deaf:
-                yield WatchStatus(True).line()
+            yield ServerSentEvent(comment="open")
+            if not self._is_watching:
+                yield _watch_event(False)
             while True:
-                try:
-                    moved = await asyncio.wait_for(queue.get(), _PULSE)
-                except TimeoutError:
-                    yield ": still here\n\n"
-                    continue
-                if "" in (change, moved.change) or change == moved.change:
-                    yield moved.line()
+                about, event = await queue.get()
+                if "" in (change, about) or change == about:
+                    yield event
         finally:
-            self._listening.discard(queue)
+            self._queues.discard(queue)
 
     async def _run(self) -> None:
-        """For as long as there are pages: whatever goes wrong is tried again, and told if it lasts."""
-        pause = _SOONEST
+        """Watch until cancelled. After a failure, try again, and tell the pages if it fails twice in a row."""
+        pause = _FIRST_PAUSE
         while True:
             try:
-                async with contextlib.aclosing(self._look()) as looks:
-                    async for found in looks:
-                        pause = _SOONEST
-                        self._hear(is_deaf=False)
-                        self._tell(found)
-            except Exception:  # a limit of the system, a git that fails: all of it may pass
-                self._hear(is_deaf=pause > _SOONEST)  # once is no more than a tree that went away just now
-                pause = min(2 * pause, _LATEST)
+                async with contextlib.aclosing(self._changed_paths()) as batches:
+                    async for paths in batches:
+                        pause = _FIRST_PAUSE
+                        self._set_watching(True)
+                        self._send_changes(paths)
+            except Exception:  # a system limit, a failing git: any of them may pass
+                self._set_watching(pause == _FIRST_PAUSE)  # a single failure is often a worktree that was just removed
+                pause = min(2 * pause, _LONGEST_PAUSE)
             await asyncio.sleep(pause)
 
-    async def _look(self) -> AsyncGenerator[set[str]]:
-        """What was written, or nothing as a sign that it is watched; until there is another work tree."""
+    async def _changed_paths(self) -> AsyncGenerator[set[str]]:
+        """Yield the paths that were written, an empty set as a sign of life. Ends when a worktree is added."""
         trees = await asyncio.to_thread(self._trees)
         stop = asyncio.Event()
         async for found in awatch(
-            *self._paths(trees), stop_event=stop, debounce=300, step=50, rust_timeout=2000, yield_on_timeout=True
+            *self._watched_folders(trees),
+            stop_event=stop,
+            debounce=300,
+            step=50,
+            rust_timeout=2000,
+            yield_on_timeout=True,
         ):
             yield {path for _, path in found}
             if await asyncio.to_thread(self._trees) != trees:
                 stop.set()
 
-    def _hear(self, is_deaf: bool) -> None:
-        if is_deaf is not self._is_deaf:
-            self._is_deaf = is_deaf
-            self._put(WatchStatus(is_deaf))
+    def _set_watching(self, is_watching: bool) -> None:
+        if is_watching is not self._is_watching:
+            self._is_watching = is_watching
+            self._send("", _watch_event(is_watching))
 
     def _trees(self) -> list[str]:
         return [tree.path for tree in git.worktrees(self._project.repo)]
 
-    def _paths(self, trees: Iterable[str]) -> list[Path]:
-        rooms = [Path(self._project.local_state_path(name)) for name in _ROOM]
-        for room in rooms:
-            room.mkdir(parents=True, exist_ok=True)
+    def _watched_folders(self, trees: Iterable[str]) -> list[Path]:
+        local = [Path(self._project.local_state_path(name)) for name in _RUN_FOLDERS]
+        for folder in local:
+            folder.mkdir(parents=True, exist_ok=True)
         changes = [self._project.changes_in(tree).parent for tree in trees]
-        return [*rooms, *(path for path in changes if path.is_dir())]
+        return [*local, *(path for path in changes if path.is_dir())]
 
-    def _tell(self, paths: Iterable[str]) -> None:
+    def _send_changes(self, paths: Iterable[str]) -> None:
         documents: dict[str, set[str]] = {}
         for path in paths:
-            for change, name in self._meant(path):
+            for change, name in self._parse_path(path):
                 documents.setdefault(change, set()).update({name} - {""})
         for change, names in documents.items():
-            self._put(LiveChange(change, tuple(sorted(names))))
+            event = "changed" if names else "run"
+            self._send(change, ServerSentEvent(json.dumps([change, *sorted(names)]), event=event))
 
-    def _put(self, one: LiveChange | WatchStatus) -> None:
-        for queue in self._listening:
+    def _send(self, change: str, event: ServerSentEvent) -> None:
+        for queue in self._queues:
             with contextlib.suppress(asyncio.QueueFull):
-                queue.put_nowait(one)
+                queue.put_nowait((change, event))
 
-    def _meant(self, path: str) -> Iterable[tuple[str, str]]:
-        """The change that a path belongs to, and its document there; an empty name is the run's doing."""
+    def _parse_path(self, path: str) -> Iterable[tuple[str, str]]:
+        """Yield the change that a path belongs to and its document; the name is empty for what a run writes."""
         parts = Path(os.path.relpath(path, self._project.local_state_path())).parts
-        if parts[0] in _ROOM and len(parts) > 1:
+        if parts[0] in _RUN_FOLDERS and len(parts) > 1:
             yield parts[1].removesuffix(".jsonl").removesuffix(".json"), ""
             return
         parts = Path(path).parts
@@ -149,9 +128,13 @@ class FileWatcher:
                 return
 
 
-def live_routes(watch: FileWatcher) -> list[Route]:
-    async def events(request: Request) -> StreamingResponse:
-        stream = watch.listen(request.query_params.get("change", ""))
-        return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+def _watch_event(is_watching: bool) -> ServerSentEvent:
+    """Tell the pages whether the files are watched; changes made in between are lost."""
+    return ServerSentEvent("{}", event="watched" if is_watching else "unwatched")
+
+
+def live_routes(watcher: FileWatcher) -> list[Route]:
+    async def events(request: Request) -> EventSourceResponse:
+        return EventSourceResponse(watcher.listen(request.query_params.get("change", "")), ping=_HEARTBEAT)
 
     return [Route("/events", events)]

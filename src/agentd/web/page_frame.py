@@ -11,7 +11,7 @@ from pathlib import Path
 from agentd.change import Change, ChangeState, readable_documents
 from agentd.domain import AgentdError, Phase, Workflow, clock
 from agentd.engine import REVIEWER_SPEC, blocking_checks, last_record, next_command
-from agentd.web import cost_view, decisions, document_view, inbox_view, run_view
+from agentd.web import cost_view, decisions, displayed, document_view, inbox_view, run_view
 from agentd.web.decisions import DecisionChoice
 from agentd.web.inbox_view import WaitReason
 from agentd.web.run_view import ActiveRunView
@@ -158,7 +158,7 @@ def _decidable(change: Change, state: ChangeState, run: ActiveRunView | None) ->
         choices, blocked = decisions.decision_choices(change), _blocked(change, state, run)
         broken = document_view.document_problems(change)
         choices = tuple(one for one in choices if not broken or one.id not in _APPROVING)
-        shown = decisions.displayed_state(change) if choices else {}
+        shown = displayed.displayed_state(change) if choices else {}
     except (AgentdError, OSError) as error:
         hint = error.hint if isinstance(error, AgentdError) else ""
         return _Decidable(

@@ -21,6 +21,7 @@ from agentd.web import (
     code_view,
     cost_view,
     diff_view,
+    displayed,
     document_view,
     inbox_view,
     rounds_view,
@@ -57,7 +58,8 @@ def page_routes(site: Site) -> list[Route]:
     }
 
     def inbox(request: Request) -> Response:
-        return _inbox(site, request)
+        with displayed.page_request(site.project):
+            return _inbox(site, request)
 
     return [
         Route("/", inbox),
@@ -67,7 +69,8 @@ def page_routes(site: Site) -> list[Route]:
 
 def _of_change(site: Site, show: Show) -> Callable[[Request], Response]:
     def page(request: Request) -> Response:
-        return show(site, request, site.change(request.path_params["id"]))
+        with displayed.page_request(site.project):
+            return show(site, request, site.change(request.path_params["id"]))
 
     return page
 

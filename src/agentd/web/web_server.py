@@ -1,6 +1,5 @@
-"""The server of the viewer: one address, no noise, and gone at once when it is told to end."""
+"""The server of `agentd view`: it listens on one address, logs only errors, and ends as soon as it is asked to."""
 
-import asyncio
 import errno
 import ipaddress
 import logging
@@ -11,10 +10,11 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
 from typing import NoReturn
 
 import uvicorn
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from agentd.domain import SetupError, UsageError
 
@@ -66,9 +66,8 @@ def serve_app(app_of: Callable[[Address], ASGIApp], address: Address, announce: 
     signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     with _bound(address) as listening:
         address = Address(address.host, address.number, listening.getsockname()[1])
-        ending = asyncio.Event()
         config = uvicorn.Config(
-            ShutdownEvent(app_of(address), ending),
+            app_of(address),
             http="h11",
             ws="none",
             loop="asyncio",
@@ -81,45 +80,16 @@ def serve_app(app_of: Callable[[Address], ASGIApp], address: Address, announce: 
         _log_errors()
         announce(address)
         try:
-            _Server(config, ending).run(sockets=[listening])
+            _Server(config).run(sockets=[listening])
         except SystemExit as ended:
             return _left(int(ended.code or 0))
     return 1  # it never started
 
 
-class ShutdownEvent:
-    """Who waits for its reader to go, as an event stream does, is told so when the server ends."""
-
-    def __init__(self, app: ASGIApp, ending: asyncio.Event) -> None:
-        self._app = app
-        self._ending = ending
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def heard() -> Message:
-            coming, ending = asyncio.ensure_future(_next(receive)), asyncio.ensure_future(self._ending.wait())
-            try:
-                await asyncio.wait((coming, ending), return_when=asyncio.FIRST_COMPLETED)
-                return coming.result() if coming.done() else {"type": "http.disconnect"}
-            finally:
-                coming.cancel()
-                ending.cancel()
-
-        await self._app(scope, heard if scope["type"] == "http" else receive, send)
-
-
-async def _next(receive: Receive) -> Message:
-    return await receive()
-
-
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ending: asyncio.Event) -> None:
-        super().__init__(config)
-        self._ending = ending
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._ending.set()  # first, or open streams would be waited for
-        logging.disable(logging.ERROR)  # what is cut off from now on is meant to be
-        await super().shutdown(sockets)
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        logging.disable(logging.ERROR)  # requests that are cut off from now on are no errors
+        super().handle_exit(sig, frame)
 
 
 def _bound(address: Address) -> socket.socket:

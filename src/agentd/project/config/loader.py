@@ -36,6 +36,7 @@ from agentd.project.config.settings import (
 )
 from agentd.project.config.shapes import ShapeProblem
 from agentd.project.config.template import check_defaults, default_tree
+from agentd.storage import read_once
 
 # Keys that only some kinds of agent understand.
 _ONLY = {
@@ -172,8 +173,14 @@ def load_config(
     user_file: Path | None = None,
 ) -> Config:
     """Flag > environment > user file > project file > default. A file that is missing is an empty layer."""
-    if environ is None:
-        environ = os.environ
+    return _load(project_file, tuple(flags), tuple((os.environ if environ is None else environ).items()), user_file)
+
+
+@read_once
+def _load(
+    project_file: Path | None, flags: tuple[str, ...], variables: tuple[tuple[str, str], ...], user_file: Path | None
+) -> Config:
+    environ = dict(variables)
     default = ConfigLayer(LayerRank.DEFAULT, "default", default_tree())
     found = list(_layers(project_file, flags, environ, user_file or layers.user_config_file(environ), default))
     faults = [part for part in found if isinstance(part, ConfigFault)]

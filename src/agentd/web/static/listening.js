@@ -9,7 +9,7 @@ function tell(message) {
 
 function listen() {
   const stream = new EventSource("/events");
-  for (const type of ["changed", "run", "deaf", "hearing"]) {
+  for (const type of ["changed", "run", "unwatched", "watched"]) {
     stream.addEventListener(type, (event) => tell({ type, about: JSON.parse(event.data) }));
   }
   stream.onopen = () => tell(last = { type: "open" });

@@ -59,9 +59,9 @@ function hear({ type, about = [] }) {
   } else if (type === "lost") {
     clearTimeout(lost);
     lost = setTimeout(() => say("not connected: start agentd view again, and open its link"), patience);
-  } else if (type === "deaf") {
+  } else if (type === "unwatched") {
     say("files are not watched just now: load the page again to see what is new");
-  } else if (type === "hearing") {
+  } else if (type === "watched") {
     say("");
     hasNews = true; // nobody knows
     refresh();
