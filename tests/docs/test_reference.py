@@ -13,7 +13,7 @@ import pytest
 
 import reference
 from agentd.agents import playbook
-from agentd.cli.app import ALIASES, COMMANDS, PHASES, app
+from agentd.cli.app import ALIASES, all_commands, app
 from agentd.demo.playback import typed_command as played
 from agentd.demo.story import ACTS
 from agentd.domain import yaml12
@@ -58,7 +58,7 @@ def typed(line: str) -> None:
     if not words:
         assert options, f"{line}: no command"
         return
-    assert words[0] in {*COMMANDS, *PHASES, *ALIASES}, f"{line}: there is no command {words[0]}"
+    assert words[0] in {*all_commands(), *ALIASES}, f"{line}: there is no command {words[0]}"
     command = commands.named(words[0])
     context = click.Context(command, info_name=words[0])
     values, left, order = command.make_parser(context).parse_args(words[1:])
@@ -83,7 +83,7 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 
 def test_reference_lists_every_command_with_every_option() -> None:
     page = (reference.DOCS / "reference/commands.md").read_text()
-    for name in {**COMMANDS, **PHASES}:
+    for name in all_commands():
         part = page.partition(f"## agentd {name}\n")[2].partition("\n## ")[0]
         options = [one for one in commands.named(name).params if isinstance(one, click.Option) and not one.hidden]
         missing = [word for one in options for word in one.opts if word not in part]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from agentd.cli.app import ALIASES, COMMANDS, PHASES, app
+from agentd.cli.app import ALIASES, app, command_groups
 from reference.markdown import code, paragraphs, plain, table
 
 _HEAD = """# Commands
@@ -18,7 +18,7 @@ _DETAILS = ("option", "value", "default", "meaning")
 
 
 def page() -> str:
-    groups = {"Commands": COMMANDS, "Phases, for scripts": PHASES}
+    groups = command_groups()
     return _HEAD + "\n".join(
         [
             *(_overview(title, names) for title, names in groups.items()),
@@ -35,8 +35,8 @@ def named(name: str) -> click.Command:
     return found
 
 
-def _overview(title: str, names: dict[str, tuple[str, str]]) -> str:
-    rows = [[f"[agentd {name}](#agentd-{name})", plain(words)] for name, (_, words) in names.items()]
+def _overview(title: str, names: dict[str, str]) -> str:
+    rows = [[f"[agentd {name}](#agentd-{name})", plain(words)] for name, words in names.items()]
     return f"## {title}\n\n{table(('command', ''), rows)}"
 
 

@@ -72,7 +72,7 @@ def test_finding_is_placed_at_the_line_of_its_quote(built: tuple[Scenario, Chang
 def test_changes_between_two_reviews_are_shown_by_word(built: tuple[Scenario, Change]) -> None:
     second, first = (one for one in rounds_view.read_rounds(built[1]) if one.kind == "review")
     assert first.older_tree == built[1].read().base.tree and second.older_tree == first.tree != second.tree
-    (one,) = rounds_view.code_difference(built[1], second.older_tree, second.tree)
+    (one,) = code_view.code_difference(built[1], second.older_tree, second.tree)
     removed, added = [line for hunk in one.hunks for line in hunk.lines if line.kind is not DiffLineKind.SAME]
     assert (removed.old, removed.new, added.old, added.new) == (5, None, None, 5)
     assert [part.text.strip() for part in added.parts if part.is_changed] == ["or 'world'"]
@@ -84,7 +84,7 @@ def test_changes_between_two_reviews_are_shown_by_word(built: tuple[Scenario, Ch
 def test_only_full_tree_ids_are_compared(built: tuple[Scenario, Change], tree: str) -> None:
     base = built[1].read().base.tree or ""
     with pytest.raises(Refusal):
-        rounds_view.code_difference(built[1], base, tree)
+        code_view.code_difference(built[1], base, tree)
 
 
 def test_checks_show_their_earlier_result_and_output(built: tuple[Scenario, Change]) -> None:

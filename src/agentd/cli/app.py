@@ -3,6 +3,7 @@
 import gc
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -13,77 +14,77 @@ from agentd import __version__
 from agentd.cli import output
 from agentd.domain import AgentdError, Bug, Interrupted, SetupError, UsageError
 
-# name: (module, or module:attribute; one-line summary)
-COMMANDS = {
-    "init": ("init", "Set up agentd in this repository."),
-    "plan": ("plan", "Plan a change: proposal, specs and tasks, challenged by another agent."),
-    "impl": ("impl", "Implement a planned change: code, verified by checks, reviewed by another agent."),
-    "archive": ("archive", "Archive a complete change and merge its specs into the project's specs."),
-    "rebase": ("rebase", "Rebase a change onto the current specs."),
-    "run": ("run", "Plan a change, then implement it."),
-    "list": ("list_command", "List the changes."),
-    "status": ("status", "Show the status of one change, or of all open changes."),
-    "cost": ("cost", "Show what changes have cost."),
-    "validate": ("validate", "Check the documents of a change against the rules."),
-    "trace": ("trace", "Show the tasks, files and tests behind each requirement."),
-    "view": ("view", "Read, comment and decide in the browser."),
-    "log": ("log", "Show what happened to a change, and what its agents said."),
-    "wait": ("wait", "Wait until a change's run ends or needs a decision."),
-    "stop": ("stop", "Stop the run of a change."),
-    "drop": ("drop", "Move a change to the archive as dropped."),
-    "import": ("migrate_commands:import_command", "Import a project from OpenSpec or Spec Kit."),
-    "export": ("migrate_commands:export_command", "Export the specs to OpenSpec."),
-    "trust": ("trust", "Review and trust the commands this repository wants to run."),
-    "doctor": ("doctor", "Check that everything agentd needs is installed and configured."),
-    "config": ("config", "Show the effective configuration and where each value comes from."),
-    "demo": ("demo", "Run a complete change in a sample project, without calling any model."),
-    "mcp": ("mcp", "Serve agentd's tools over MCP to agents and your own sessions."),
-    "completion": ("completion", "Print a shell completion script."),
-}
-
-# Single workflow phases, for scripts.
-PHASES = {
-    "proposal": ("phase_commands:proposal_command", "Write proposal, specs and tasks."),
-    "challenge": ("phase_commands:challenge_command", "Have the challenger review the plan."),
-    "reproposal": ("phase_commands:reproposal_command", "Have the planner answer the findings."),
-    "implement": ("phase_commands:implement_command", "Write the code."),
-    "review": ("phase_commands:review_command", "Run the checks and have the reviewer review the code."),
-    "resolve-reviews": ("phase_commands:resolve_command", "Have the implementer answer the findings."),
-}
-_ALL = {**COMMANDS, **PHASES}
-_WITH_PROGRESS = {"plan", "impl", "run", *PHASES}
+_PHASES = 500  # positions from here on are phases, for scripts
+_DECLARED = re.compile(r'^(?:COMMANDS = \{|    )"([\w-]+)": \((\d+), "(.*)"\)', re.MULTILINE)
 
 # Command names of older versions: accepted, but not listed.
 ALIASES = {"validate-proposal": "validate", "plan-change": "plan", "impl-change": "impl", "merge-change": "archive"}
 
 
+def declared_commands(module: str) -> dict[str, tuple[int, str]]:
+    """The `COMMANDS` of a module, position and summary by name; read from its source, since importing takes longer."""
+    with open(os.path.join(os.path.dirname(__file__), f"{module}.py"), encoding="utf-8") as file:
+        _, found, source = file.read().partition("\nCOMMANDS = ")
+    block = source.partition("}\n")[0]
+    return {name: (int(at), words) for name, at, words in _DECLARED.findall(f"COMMANDS = {block}")} if found else {}
+
+
+def all_commands() -> dict[str, tuple[int, str, str]]:
+    """Every command with its position, summary and module, in the order of the help."""
+    found = {}
+    for entry in os.listdir(os.path.dirname(__file__)):
+        module, _, kind = entry.partition(".")
+        if kind == "py":
+            found.update({name: (*row, module) for name, row in declared_commands(module).items()})
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def command_groups() -> dict[str, dict[str, str]]:
+    """The summaries of all commands, in the groups of the help."""
+    groups: dict[str, dict[str, str]] = {"Commands": {}, "Phases, for scripts": {}}
+    for name, (position, summary, _) in all_commands().items():
+        groups["Commands" if position < _PHASES else "Phases, for scripts"][name] = summary
+    return groups
+
+
+def find_module(name: str) -> str | None:
+    """The module of a command. Most are named after their command, so that a quick command reads no other module."""
+    for module in (name, f"{name}_command"):
+        path = os.path.join(os.path.dirname(__file__), f"{module}.py")
+        if name.isidentifier() and os.path.isfile(path) and name in declared_commands(module):
+            return module
+    return all_commands().get(name, (0, "", None))[2]
+
+
 class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_ALL)
+        return list(all_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         cmd_name = ALIASES.get(cmd_name, cmd_name)
-        if cmd_name not in _ALL:
+        name = find_module(cmd_name)
+        if name is None:
             return None
-        module, _, attribute = _ALL[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(f"agentd.cli.{module}"), attribute or "command")
+        module = importlib.import_module(f"agentd.cli.{name}")
+        attribute = f"{cmd_name.replace('-', '_')}_command"
+        command: click.Command = getattr(module, attribute if hasattr(module, attribute) else "command")
         if not any("--quiet" in param.opts for param in command.params):
-            command.params += output.loudness_options(is_hidden=cmd_name not in _WITH_PROGRESS)
+            has_progress = any("--events" in param.opts for param in command.params)
+            command.params += output.loudness_options(is_hidden=not has_progress)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-        with formatter.section("Phases, for scripts"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in PHASES.items()])
+        for title, summaries in command_groups().items():
+            with formatter.section(title):
+                formatter.write_dl(list(summaries.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in {*_ALL, *ALIASES} and not args[0].startswith("-"):
+        if args and not args[0].startswith("-") and not find_module(ALIASES.get(args[0], args[0])):
             import difflib  # deferred: only needed after a typo
 
-            matches = difflib.get_close_matches(args[0], _ALL, 1)
+            matches = difflib.get_close_matches(args[0], all_commands(), 1)
             hint = f"did you mean agentd {matches[0]}?" if matches else "agentd --help lists all commands"
             raise UsageError(f"unknown command '{args[0]}'", hint)
         return super().resolve_command(ctx, args)
@@ -130,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
         failure = _save_bug_report(error)
         if {"-v", "--verbose"} & set(arguments):
             output.report(_format_traceback(error))
-    return output.fail(failure, arguments, {*_ALL, *ALIASES})
+    return output.fail(failure, arguments, {*all_commands(), *ALIASES})
 
 
 def _lower_first(sentence: str) -> str:

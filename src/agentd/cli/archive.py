@@ -27,6 +27,8 @@ from agentd.engine import (
 from agentd.merge import SpecConflict
 from agentd.project import find_project, load_config
 
+COMMANDS = {"archive": (40, "Archive a complete change and merge its specs into the project's specs.")}
+
 
 def conflicts_as_text(conflicts: Sequence[SpecConflict]) -> str:
     return "\n\n".join("\n".join(_lines(conflict)) for conflict in conflicts) + "\n"

@@ -8,6 +8,8 @@ from click.shell_completion import get_completion_class
 from agentd.cli import output
 from agentd.domain import UsageError
 
+COMMANDS = {"completion": (240, "Print a shell completion script.")}
+
 SHELLS = {
     "bash": 'add to ~/.bashrc:  eval "$(agentd completion bash)"',
     "zsh": 'add to ~/.zshrc:  eval "$(agentd completion zsh)"',

@@ -9,6 +9,8 @@ from agentd.cli import output, text_table
 from agentd.domain import UsageError
 from agentd.project import ConfigValue, find_project, load_config
 
+COMMANDS = {"config": (210, "Show the effective configuration and where each value comes from.")}
+
 
 @click.command("config")
 @click.argument("key", required=False)

@@ -17,6 +17,8 @@ from agentd.domain import AgentdError, clock, format_amount, format_usd, plurali
 from agentd.engine import CostTotals, Spending, change_spending, day_spending, effective_budget, group_costs
 from agentd.project import BudgetSettings, Project, find_project, load_config
 
+COMMANDS = {"cost": (90, "Show what changes have cost.")}
+
 _NOT_CHECKED_OUT = "not checked out"
 _BAR, _SHORT = 16, 4  # maximum and minimum width of a bar
 _NO_CALLS = "No call has reported its usage yet."

@@ -34,6 +34,8 @@ from agentd.domain import Interrupted, SetupError, UsageError, format_usd
 from agentd.engine import PlannedStep, Question, defer_interrupts, interruptible
 from agentd.project import GitFailed
 
+COMMANDS = {"demo": (220, "Run a complete change in a sample project, without calling any model.")}
+
 _INTRO = (
     "agentd at work on a small sample project. Everything here is real: git, files, tests, the MCP server and every "
     "process. Only the models are scripted: no network is used, costs are simulated, and nothing is charged."

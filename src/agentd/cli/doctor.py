@@ -11,6 +11,8 @@ from agentd.cli import output, text_table
 from agentd.doctor import MACHINE_SECTION, PROJECT_SECTION, DoctorReport, DoctorRow, DoctorState, agent_section, examine
 from agentd.domain import Role, SetupError, join_words
 
+COMMANDS = {"doctor": (200, "Check that everything agentd needs is installed and configured.")}
+
 _COLOURS = {DoctorState.OK: "green", DoctorState.NOTE: "yellow", DoctorState.PROBLEM: "red"}
 _STATE = 11  # width of the state column
 _NARROW = 30  # minimum width of the text; if less is left, it goes below the name

@@ -11,6 +11,8 @@ from agentd.cli.change_argument import change_argument
 from agentd.domain import GitSetup, Unanswered
 from agentd.project import find_project, git
 
+COMMANDS = {"drop": (160, "Move a change to the archive as dropped.")}
+
 
 @click.command("drop")
 @change_argument()

@@ -9,6 +9,8 @@ from agentd.domain import AgentdError, UsageError, Workflow, pluralize
 from agentd.engine import PlannedStep, built_tasks, impl_settled, read_change_tasks, run_impl, task_steps
 from agentd.project import WorkflowSettings, find_project
 
+COMMANDS = {"impl": (30, "Implement a planned change: code, verified by checks, reviewed by another agent.")}
+
 
 @run_options("impl")
 @click.option("--tasks", metavar="1.1,2.1", help="Only these tasks, and no review.")

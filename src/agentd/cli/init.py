@@ -41,6 +41,8 @@ from agentd.project import (
     propose_checks,
 )
 
+COMMANDS = {"init": (10, "Set up agentd in this repository.")}
+
 _Registrations = dict[str, RegistrationResult]
 _COMMANDS = "the commands for your own sessions"
 _NEXT = 'agentd plan <id> "what should change"'

@@ -16,6 +16,8 @@ from agentd.change import (
 from agentd.cli import output, text_table
 from agentd.project import Project, find_project
 
+COMMANDS = {"list": (70, "List the changes.")}
+
 _COLOURS = {
     "proposed": "yellow",
     "challenged": "cyan",

@@ -16,6 +16,8 @@ from agentd.cli.change_argument import change_argument, find_anywhere
 from agentd.domain import NotCheckedOut, UsageError, events
 from agentd.project import Project, find_project
 
+COMMANDS = {"log": (130, "Show what happened to a change, and what its agents said.")}
+
 _HANG = "  "
 
 

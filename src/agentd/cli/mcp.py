@@ -9,6 +9,8 @@ from agentd.domain import UsageError
 from agentd.engine import Stage, ToolScope, open_run_scope
 from agentd.project import find_project
 
+COMMANDS = {"mcp": (230, "Serve agentd's tools over MCP to agents and your own sessions.")}
+
 _STAGES = [str(stage) for stage in Stage if stage is not Stage.UNBOUND]
 
 

@@ -32,6 +32,11 @@ from agentd.migrate import (
 )
 from agentd.project import Project, find_project, load_config
 
+COMMANDS = {
+    "import": (170, "Import a project from OpenSpec or Spec Kit."),
+    "export": (180, "Export the specs to OpenSpec."),
+}
+
 _MAX_EACH = 3  # more notes of one kind are summarised
 _CHANGE = re.compile(r"(?:openspec/changes/(?:archive/)?|specs/)([^/]+)")
 

@@ -19,6 +19,15 @@ from agentd.engine import (
 )
 from agentd.project import find_project
 
+COMMANDS = {
+    "proposal": (500, "Write proposal, specs and tasks."),
+    "challenge": (510, "Have the challenger review the plan."),
+    "reproposal": (520, "Have the planner answer the findings."),
+    "implement": (530, "Write the code."),
+    "review": (540, "Run the checks and have the reviewer review the code."),
+    "resolve-reviews": (550, "Have the implementer answer the findings."),
+}
+
 
 @run_options("challenge")
 def challenge_command(change_id: str, options: CommandOptions) -> int:
@@ -57,7 +66,7 @@ def reproposal_command(change_id: str, options: CommandOptions) -> int:
 
 
 @run_options("resolve-reviews")
-def resolve_command(change_id: str, options: CommandOptions) -> int:
+def resolve_reviews_command(change_id: str, options: CommandOptions) -> int:
     """Let the implementer answer the open findings of the change ID. Exit code 0 when that is done."""
     change = open_change(find_project(), change_id)
     message = f"The findings are answered; agentd review {change_id} judges the answers"

@@ -8,6 +8,8 @@ from agentd.domain import UsageError
 from agentd.engine import run_plan
 from agentd.project import find_project
 
+COMMANDS = {"plan": (20, "Plan a change: proposal, specs and tasks, challenged by another agent.")}
+
 
 @run_options("plan")
 @click.argument("description", required=False)

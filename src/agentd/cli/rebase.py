@@ -14,6 +14,8 @@ from agentd.domain import Phase, Severity
 from agentd.engine import RebasedSpec, change_project, is_plan_edited, preview_rebase, rebase_change
 from agentd.project import find_project, load_config
 
+COMMANDS = {"rebase": (50, "Rebase a change onto the current specs.")}
+
 
 @click.command("rebase")
 @change_argument()

@@ -19,6 +19,8 @@ from agentd.engine import (
 )
 from agentd.project import WorkflowSettings
 
+COMMANDS = {"run": (60, "Plan a change, then implement it.")}
+
 _PLANNING = (Phase.DRAFTING, Phase.PROPOSED)
 
 

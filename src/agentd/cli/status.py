@@ -29,6 +29,8 @@ from agentd.project import Project, find_project
 if TYPE_CHECKING:
     from agentd.change import ChangeState, StepRecord
 
+COMMANDS = {"status": (80, "Show the status of one change, or of all open changes.")}
+
 _BAR, _SHORT = 16, 4  # maximum and minimum width of a bar
 _STEPS = 5  # steps shown; `agentd cost` shows all
 _INTERRUPTED = "interrupted"  # the cause in a step's row

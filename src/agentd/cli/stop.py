@@ -7,6 +7,8 @@ from agentd.cli import output
 from agentd.cli.change_argument import change_argument
 from agentd.project import find_project
 
+COMMANDS = {"stop": (150, "Stop the run of a change.")}
+
 
 @click.command("stop")
 @change_argument()

@@ -15,6 +15,8 @@ from agentd.domain import Refusal, UsageError, pluralize
 from agentd.project import find_project, git, load_config
 from agentd.trace import TraceMatrix, TraceRow, Weakening, build_matrix, find_weakenings
 
+COMMANDS = {"trace": (110, "Show the tasks, files and tests behind each requirement.")}
+
 _NONE = "✗ none"
 _NOT_YET = "-"
 _EMPTY = "There are no requirements in the specs of %s."

@@ -25,6 +25,8 @@ from agentd.project import (
     untrusted_items,
 )
 
+COMMANDS = {"trust": (190, "Review and trust the commands this repository wants to run.")}
+
 trust_option = click.option("--trust", "trusting", is_flag=True, help="Trust this repository's commands and continue.")
 
 _COLOURS = {TrustStatus.TRUSTED: "green", TrustStatus.NEW: "yellow", TrustStatus.CHANGED: "red"}

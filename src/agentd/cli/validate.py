@@ -22,6 +22,8 @@ from agentd.domain import Busy, UsageError, pluralize
 from agentd.project import Project, ValidationSettings, find_project, load_config
 from agentd.validation import RuleFinding, count_by_severity, is_valid
 
+COMMANDS = {"validate": (100, "Check the documents of a change against the rules.")}
+
 _NAMED = 20  # invalid changes listed by name
 _COLOURS = {"high": "red", "medium": "yellow", "low": None}
 

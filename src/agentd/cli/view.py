@@ -23,6 +23,8 @@ from agentd.storage import files
 if TYPE_CHECKING:
     from agentd.web import Address
 
+COMMANDS = {"view": (120, "Read, comment and decide in the browser.")}
+
 
 _DOCUMENTS = ("REVIEW.md", "CHALLENGE.md", "proposal.md", "clarifications.md")  # most recent first
 _HELP = "agentd view --help"

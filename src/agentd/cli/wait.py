@@ -14,6 +14,8 @@ from agentd.engine import build_result
 from agentd.project import find_project
 from agentd.storage import LockHolder
 
+COMMANDS = {"wait": (140, "Wait until a change's run ends or needs a decision.")}
+
 _PAUSE = 0.2  # seconds between polls
 _RESULT_TIMEOUT = 30.0  # seconds to wait for the result after a run ended
 

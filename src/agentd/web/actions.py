@@ -30,9 +30,9 @@ from agentd.change import (
 )
 from agentd.documents import Comment, CommentSeverity
 from agentd.domain import AgentdError, ChangeNotFound, UsageError, WrongPhase
-from agentd.web import decisions, diff_view, displayed
+from agentd.web import decisions, displayed
 from agentd.web.decisions import ActionResult
-from agentd.web.diff_view import StaleItem
+from agentd.web.displayed import StaleItem
 from agentd.web.site import Site
 
 _FIELDS = 20  # of one form
@@ -117,7 +117,7 @@ def _decide(posted: PostedForm) -> Response:
     if not told.changed:
         return _page(posted, told)
     now = displayed.displayed_state(change)
-    differences = diff_view.stale_items(change, told.changed, shown, now)
+    differences = displayed.stale_items(change, told.changed, shown, now)
     label = next((one.label for one in decisions.decision_choices(change) if one.id == choice), None)
     is_all_told = {one.name for one in differences if one.is_told} == set(told.changed)
     again = RepeatedDecision(choice, label, reason, json.dumps(now)) if label and is_all_told else None

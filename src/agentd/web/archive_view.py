@@ -1,17 +1,32 @@
 """The specs as they would be after the archive of a change, who else touches the same, and what stands in the way."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from re import Pattern
+from typing import Any
+
+from markupsafe import Markup
 
 from agentd.change import Change, ChangeLocator, build_overlap_index, overlapping_changes, refresh_touched
-from agentd.documents import decode_text
+from agentd.documents import REQUIREMENT_PATTERN, InvalidDocument, decode_text, parse_spec
 from agentd.domain import AgentdError, clock
 from agentd.engine import SpecPreview, change_project, change_spec_files, main_spec_path, prepare_archive, preview_spec
-from agentd.merge import SpecConflict, SpecTouch
+from agentd.merge import SpecConflict, SpecTouch, TouchKind, UnitKind
 from agentd.project import load_config
 from agentd.storage import files
+from agentd.web import document_view
+from agentd.web.markup import word_diff
+from agentd.web.site import Site
+from agentd.web.tabs import ChangeTab, Query
+
+_HOW = {
+    TouchKind.ADDED: "new",
+    TouchKind.MODIFIED: "changed",
+    TouchKind.REMOVED: "removed",
+    TouchKind.RENAMED: "renamed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +96,7 @@ def whole_spec(change: Change, spec_id: str, settings: Sequence[str] = ()) -> Ar
     return ArchivedSpec(spec_id, False, 0, text, text, (), (), "")
 
 
-def _each(change: Change, pattern: Pattern[str]) -> tuple[tuple[ArchivedSpec, ...], str]:
+def _each(change: Change, pattern: re.Pattern[str]) -> tuple[tuple[ArchivedSpec, ...], str]:
     """One that cannot be merged does not hide the others; and why there are none at all, if that is so."""
     state, date = change.read(), clock.now()[:10]
     found = []
@@ -113,3 +128,61 @@ def _rivals(change: Change) -> tuple[RivalChange, ...]:
     return tuple(
         RivalChange(one.id, str(one.phase), tuple(one.requirements)) for one in overlapping_changes(found, among)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedRequirement:
+    """A requirement, or the spec as a whole where `id` is "". `how` is "" where only `scenarios` of it are touched."""
+
+    id: str
+    title: str
+    how: str
+    scenarios: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecDiff:
+    spec: ArchivedSpec
+    touches: tuple[TouchedRequirement, ...]
+    html: Markup | None
+
+
+def spec_diff(one: ArchivedSpec, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> SpecDiff:
+    html = None
+    if one.after is not None:
+        pieces = word_diff.diff_words(one.before, one.after)
+        html = Markup(word_diff.diff_html(pieces) if one.is_new else word_diff.elided_html(pieces))  # noqa: S704  made safe there
+    return SpecDiff(one, tuple(_touched(one, pattern)), html)
+
+
+def _touched(one: ArchivedSpec, pattern: re.Pattern[str]) -> Iterator[TouchedRequirement]:
+    """By requirement, in the order of the change; each with how many of its scenarios are touched too."""
+    titles = _titles(one, pattern)
+    found: dict[str, tuple[dict[str, None], set[str]]] = {}
+    for touch in one.touches:
+        id_, _, scenario = touch.name.partition(":")[2].partition("/")
+        hows, scenarios = found.setdefault(id_, ({}, set()))
+        if touch.kind is UnitKind.SCENARIO:
+            scenarios.add(scenario)
+        else:
+            hows[_HOW[touch.how]] = None
+    for id_, (hows, scenarios) in found.items():
+        yield TouchedRequirement(id_, titles.get(id_, ""), " and ".join(hows), len(scenarios))
+
+
+def _titles(one: ArchivedSpec, pattern: re.Pattern[str]) -> dict[str, str]:
+    """Those that will be, and of what goes those that were."""
+    found = {}
+    for text in (one.before, one.after or ""):
+        with suppress(InvalidDocument):
+            found.update({known.id: known.title for known in parse_spec(text, one.id, pattern).requirements})
+    return found
+
+
+def _values(site: Site, change: Change, query: Query) -> dict[str, Any]:
+    found = read_archive_view(change, site.settings)
+    pattern, _ = document_view.requirement_pattern(change, site.settings)  # `found` says what is wrong with it
+    return {"outlook": found, "specs": [spec_diff(one, pattern) for one in found.specs]}
+
+
+TABS = (ChangeTab("specs", 80, _values, lambda documents, state: any(name.startswith("specs/") for name in documents)),)

@@ -11,7 +11,9 @@ from agentd.documents import REQUIREMENT_PATTERN
 from agentd.domain import AgentdError
 from agentd.engine import check_baseline
 from agentd.trace import TraceMatrix, build_matrix, find_weakenings
-from agentd.web import code_view
+from agentd.web import code_view, document_view
+from agentd.web.site import Site
+from agentd.web.tabs import ChangeTab, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +162,18 @@ def _told(matrix: TraceMatrix, weakened: tuple[TracePlace, ...], problem: str = 
     )
     notes = tuple(TracePlace(one.path, one.line, one.what) for one in matrix.notes)
     return TraceView(rows, matrix.implemented, matrix.files_without_task, weakened, notes, problem)
+
+
+def _checks_values(site: Site, change: Change, query: Query) -> dict[str, Any]:
+    return {"checks": read_checks(change)}
+
+
+def _trace_values(site: Site, change: Change, query: Query) -> dict[str, Any]:
+    pattern, problem = document_view.requirement_pattern(change, site.settings)
+    return {"trace": read_trace(change, pattern), "problem": problem}
+
+
+TABS = (
+    ChangeTab("trace", 50, _trace_values, lambda documents, state: any(one.startswith("specs/") for one in documents)),
+    ChangeTab("checks", 60, _checks_values, lambda documents, state: bool(state and state.base.tree)),
+)

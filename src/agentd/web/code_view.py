@@ -1,8 +1,10 @@
 """The code of a change: what differs from the tree that it began from, file by file, and the findings at its lines."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
 
 from agentd.change import Change, ChangeState
 from agentd.documents import Evidence, Finding, anchor_selection
@@ -14,6 +16,8 @@ from agentd.web import annotations
 from agentd.web.annotations import Annotation
 from agentd.web.markup import diff_hunks, svg
 from agentd.web.markup.diff_hunks import DiffHunk
+from agentd.web.site import Site
+from agentd.web.tabs import ChangeTab, Query
 
 _BIG = 20_000  # changed lines of a file that are not even read
 _TOTAL = 20_000  # lines that are shown of all files together
@@ -166,3 +170,62 @@ def _at_line(one: Finding, evidence: Evidence | None, found: annotations.RecordV
     if quote and place is None:
         return annotations.place_finding(one, found, path, min(line, text.count("\n") + 1), is_orphaned=True)
     return annotations.place_finding(one, found, path, place.line if place else min(line, text.count("\n") + 1))
+
+
+def code_difference(change: Change, older_tree: str, newer_tree: str) -> tuple[FileDiff, ...]:
+    """Between the trees of two reviews; an AnswerIsNo says which one git has not."""
+    for tree in (older_tree, newer_tree):
+        check_tree(change, tree)
+    return diff_between(change, older_tree, newer_tree)
+
+
+# ---- the page
+
+
+def _lead(found: Iterable[FileDiff], is_now: bool) -> str:
+    found = tuple(found)
+    added, removed = sum(one.added for one in found), sum(one.removed for one in found)
+    when = "now" if is_now else "when it was judged last"
+    return f"{len(found)} files, {added} lines added and {removed} removed, from the first edit until {when}."
+
+
+def _placed(
+    found: Iterable[FileDiff], notes: dict[str, tuple[Annotation, ...]]
+) -> tuple[dict[str, dict[int, list[Annotation]]], list[Annotation]]:
+    """By file and line, where that line is shown; and those that have no place in the diff."""
+    shown = {one.path: {line.new for hunk in one.hunks for line in hunk.lines if line.new} | {0} for one in found}
+    placed: dict[str, dict[int, list[Annotation]]] = {}
+    elsewhere = []
+    for path, some in notes.items():
+        for note in some:
+            if note.line in shown.get(path, ()):
+                placed.setdefault(path, {}).setdefault(note.line, []).append(note)
+            else:
+                elsewhere.append(note)
+    return placed, elsewhere
+
+
+def _values(site: Site, change: Change, query: Query) -> dict[str, Any]:
+    """All of the code; or, with `from` and `to`, what changed between two reviews."""
+    older, newer = query.get("from", ""), query.get("to", "")
+    if older and newer:
+        found, problem, left, notes = code_difference(change, older, newer), "", 0, {}
+        lead = "What changed between two reviews."
+    else:
+        code = read_code(change)
+        found, problem, left, notes = code.files, code.problem, code.files_left_out, code_notes(change)
+        lead = _lead(found, code.trees.is_now)
+    placed, elsewhere = _placed(found, notes)
+    return {
+        "files": found,
+        "notes": placed,
+        "elsewhere": elsewhere,
+        "lead": lead,
+        "left_out": left,
+        "problem": problem,
+        "is_between": bool(older and newer),
+        "address": f"/changes/{change.id}/code" + (f"?{urlencode(query)}" if older else ""),
+    }
+
+
+TABS = (ChangeTab("code", 70, _values, lambda documents, state: bool(state and state.base.tree)),)

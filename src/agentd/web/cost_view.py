@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+from markupsafe import Markup
 
 from agentd.change import CallRecord, Change, StepRecord
 from agentd.domain import AgentdError, clock
@@ -9,7 +12,9 @@ from agentd.engine import CHECKS_STEP as CHECKS
 from agentd.engine import IMPLEMENT_STEP as IMPLEMENT
 from agentd.engine import REVIEWER_SPEC, CostTotals, change_project, change_spending, effective_budget, group_costs
 from agentd.project import load_config
-from agentd.web.markup import cost_chart
+from agentd.web.markup import cost_chart, svg
+from agentd.web.site import Site
+from agentd.web.tabs import ChangeTab, Query
 
 _UNNAMED = "not named"
 
@@ -94,3 +99,20 @@ def _round(call: CallRecord, steps: Sequence[StepRecord]) -> str:
 
 def _is_code(step: str) -> bool:
     return step in (CHECKS, REVIEWER_SPEC.kind, REVIEWER_SPEC.answer) or step.partition("-")[0] == IMPLEMENT
+
+
+def cost_charts(costs: CostView) -> list[tuple[str, Markup]]:
+    groups = {"By step": costs.by_step, "By model": costs.by_model, "By round": costs.by_round}
+    return [(title, Markup(cost_chart.render_bars(rows))) for title, rows in groups.items() if rows]  # noqa: S704
+
+
+def render_meter(cost: float, budget: float | None) -> Markup:
+    return Markup(svg.svg_meter(cost, budget)) if budget else Markup()  # noqa: S704  made of numbers
+
+
+def _values(site: Site, change: Change, query: Query) -> dict[str, Any]:
+    costs = read_costs(change, site.settings)
+    return {"costs": costs, "pictures": cost_charts(costs), "meter": render_meter(costs.total, costs.budget)}
+
+
+TABS = (ChangeTab("cost", 90, _values, lambda documents, state: bool(state and state.llm_calls)),)

@@ -7,21 +7,28 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+from markupsafe import Markup
 
 from agentd.change import Change, cached_text, document_bytes, plan_files
 from agentd.domain import AgentdError
-from agentd.engine import FINDINGS_KEY, current_reading, open_findings_text
+from agentd.engine import CODE_TREE_KEY, FINDINGS_KEY, VERDICTS_KEY, current_reading, open_findings_text
 from agentd.project import Project, git
 from agentd.storage import files, read_only
+from agentd.web import code_view
+from agentd.web.code_view import FileDiff
+from agentd.web.markup import word_diff
 
 _MOST_TEXT = 64 * 1024 * 1024  # bytes of texts
 _MOST_CODE = 512 * 1024 * 1024  # bytes of git objects
 _texts: OrderedDict[str, bytes] = OrderedDict()  # the least recently shown first
 _folders: dict[str, tempfile.TemporaryDirectory[str]] = {}  # git objects, by git folder
 _lock = threading.Lock()
+_FILES = 100  # of a difference in code; who changed more reads it on its own page
 
 
 @contextmanager
@@ -82,3 +89,57 @@ def _object_folder(git_folder: str) -> str:
             alternates.parent.mkdir(parents=True, exist_ok=True)
             alternates.write_bytes(f"{git_folder}/objects\n".encode(errors="surrogateescape"))
         return folder.name
+
+
+# ---- what changed since
+
+
+@dataclass(frozen=True, slots=True)
+class StaleItem:
+    """`is_told`: all of it stands here, so it can be decided upon; else it is to be read at `href`."""
+
+    name: str
+    href: str
+    html: Markup | None = None
+    files: tuple[FileDiff, ...] = ()
+    is_verdict: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        return bool(self.html) or (bool(self.files) and not any(one.left_out for one in self.files))
+
+
+def stale_items(
+    change: Change, changed: Iterable[str], shown: Mapping[str, str], now: Mapping[str, str]
+) -> list[StaleItem]:
+    """Of what is there now; what has gone can only be named."""
+    start = f"/changes/{change.id}"
+    with page_request(change.project):
+        return [_stale_item(change, start, name, shown.get(name, ""), now[name]) for name in changed if name in now]
+
+
+def _stale_item(change: Change, start: str, name: str, old: str, new: str) -> StaleItem:
+    if name in VERDICTS_KEY:
+        return StaleItem(name, f"{start}/rounds", is_verdict=True)
+    if name == CODE_TREE_KEY:
+        return StaleItem(name, f"{start}/code", files=_stale_code(change, old, new))
+    if name == FINDINGS_KEY:
+        return StaleItem(name, start, html=_text_between(change, old, new))
+    return StaleItem(name, f"{start}/read/{name}", html=_text_between(change, old, new))
+
+
+def _text_between(change: Change, old: str, new: str) -> Markup | None:
+    """Short: the rest was read. None where this machine has not kept what was shown."""
+    before, after = displayed_text(change, old), displayed_text(change, new)
+    if before is None or after is None:
+        return None
+    return Markup(word_diff.elided_html(word_diff.diff_words(before, after)))  # noqa: S704 - escaped there
+
+
+def _stale_code(change: Change, old: str, new: str) -> tuple[FileDiff, ...]:
+    """Nothing where git has not kept what was shown, or where it is too much."""
+    try:
+        found = code_view.code_difference(change, old, new)
+    except AgentdError:
+        return ()
+    return found if len(found) <= _FILES else ()

@@ -5,6 +5,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
 
 from agentd.change import (
     Change,
@@ -14,15 +17,17 @@ from agentd.change import (
     readable_documents,
     reviewable_part,
 )
-from agentd.documents import REQUIREMENT_PATTERN
-from agentd.domain import AgentdError
+from agentd.documents import REQUIREMENT_PATTERN, Task, decode_text, parse_tasks
+from agentd.domain import AgentdError, TaskStatus
 from agentd.engine import change_project
 from agentd.project import load_config
 from agentd.storage import files
 from agentd.web import annotations, displayed
 from agentd.web.annotations import Annotation
-from agentd.web.markup import markdown, svg
+from agentd.web.markup import markdown, svg, task_graph
 from agentd.web.markup.markdown import RenderedDocument
+from agentd.web.site import Site
+from agentd.web.tabs import ChangeTab, Query
 
 _LARGEST = 4_000_000  # characters; nobody reads more of one document
 
@@ -111,3 +116,52 @@ def _hash(change: Change, name: str) -> str:
         return document_hash(change.folder / name)
     except (AgentdError, OSError):
         return ""
+
+
+# ---- pages
+
+
+def _overview_values(site: Site, change: Change, query: Query) -> dict[str, Any]:
+    try:
+        history = change.read().history
+    except AgentdError:
+        history = ()  # the bar says what cannot be read
+    return {
+        "problems": document_problems(change),
+        "documents": list_documents(change),
+        "open": annotations.open_annotations(change),
+        "history": history[::-1],
+        "where": change.folder.relative_to(change.tree).as_posix(),
+    }
+
+
+def _tasks_values(site: Site, change: Change, query: Query) -> dict[str, Any]:
+    tasks: tuple[Task, ...] = ()
+    problem = ""
+    try:
+        tasks = read_tasks(change)
+    except (AgentdError, FileNotFoundError) as error:
+        problem = str(error)
+    done = sum(task.status is not TaskStatus.PENDING for task in tasks)
+    return {
+        "tasks": tasks,
+        "lead": f"{done} of {len(tasks)} tasks done or waived." if tasks else "",
+        "picture": task_picture(tasks),
+        "problem": problem,
+    }
+
+
+def read_tasks(change: Change) -> tuple[Task, ...]:
+    if "tasks.md" not in readable_documents(change.folder):
+        return ()
+    return parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
+
+
+def task_picture(tasks: Sequence[Task]) -> Markup:
+    return Markup(task_graph.task_graph_svg(task_graph.layout_tasks(tasks)) if tasks else "")  # noqa: S704  made safe there
+
+
+TABS = (
+    ChangeTab("overview", 10, _overview_values),
+    ChangeTab("tasks", 40, _tasks_values, lambda documents, state: "tasks.md" in documents),
+)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from agentd.change import Change, readable_documents
-from agentd.documents import decode_text, parse_tasks
 from agentd.domain import AgentdError, clock
 from agentd.storage import files
 from agentd.web import (
@@ -16,13 +15,12 @@ from agentd.web import (
     checks_view,
     code_view,
     cost_view,
-    diff_view,
     document_view,
     rounds_view,
 )
 from agentd.web.annotations import Annotation
 from agentd.web.cost_view import CostView
-from agentd.web.markup import cost_chart, links, markdown, task_graph
+from agentd.web.markup import cost_chart, links, markdown
 from agentd.web.site import STATIC_FOLDER, template_environment
 
 
@@ -49,7 +47,7 @@ def export_change(change: Change, settings: tuple[str, ...] = ()) -> str:
             at=clock.now(),
             open=annotations.open_annotations(change),
             sections=list(_sections(change, pattern)),
-            rounds=[diff_view.round_view(change, one) for one in rounds_view.read_rounds(change)],
+            rounds=[rounds_view.round_view(change, one) for one in rounds_view.read_rounds(change)],
             problems=[*filter(None, [problem]), *document_view.document_problems(change)],
             graph=_graph(change),
             trace=checks_view.read_trace(change, pattern),
@@ -57,7 +55,7 @@ def export_change(change: Change, settings: tuple[str, ...] = ()) -> str:
             files=code.files,
             notes={path: {0: some} for path, some in code_view.code_notes(change).items()},
             outlook=outlook,
-            specs=[diff_view.spec_diff(one, pattern) for one in outlook.specs],
+            specs=[archive_view.spec_diff(one, pattern) for one in outlook.specs],
             costs=costs,
             charts=list(_charts(costs)),
         )
@@ -87,11 +85,8 @@ def _charts(costs: CostView) -> Iterator[tuple[str, Markup]]:
             budget = None
 
 
-def _graph(change: Change) -> Markup | str:
-    if "tasks.md" not in readable_documents(change.folder):
-        return ""
+def _graph(change: Change) -> Markup:
     try:
-        tasks = parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
+        return document_view.task_picture(document_view.read_tasks(change))
     except (AgentdError, OSError):
-        return ""
-    return Markup(task_graph.task_graph_svg(task_graph.layout_tasks(tasks))) if tasks else ""  # noqa: S704  made safe there
+        return Markup()

@@ -16,6 +16,7 @@ from agentd.web.decisions import DecisionChoice
 from agentd.web.inbox_view import WaitReason
 from agentd.web.run_view import ActiveRunView
 from agentd.web.site import Site
+from agentd.web.tabs import change_tabs
 
 _GOOD = (Phase.CHALLENGED, Phase.COMPLETE, Phase.ARCHIVED)
 _BAD = (Phase.REJECTED, Phase.DROPPED)
@@ -43,7 +44,7 @@ _ASKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class PageTab:
+class TabLink:
     label: str
     href: str
     is_here: bool
@@ -68,7 +69,7 @@ class PageFrame:
     description: str
     is_good: bool
     is_bad: bool
-    tabs: tuple[PageTab, ...]
+    tabs: tuple[TabLink, ...]
     running: ActiveRunView | None
     last_output_at: str
     choices: tuple[DecisionOffer, ...]
@@ -245,23 +246,16 @@ def _last_output(run: ActiveRunView | None) -> str:
     return f"{clock.utc_now() - timedelta(seconds=run.quiet_for):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _tabs(change: Change, state: ChangeState | None, here: str) -> Iterator[PageTab]:
-    """Those that have something to show."""
-    there = readable_documents(change.folder)
-    has_specs = any(name.startswith("specs/") for name in there)
-    is_built = bool(state and state.base.tree)
-    wanted = (
-        ("Overview", "", True),
-        ("Read", f"/read/{there[0]}" if there else "", bool(there)),
-        ("Rounds", "/rounds", "CHALLENGE.md" in there or "REVIEW.md" in there),
-        ("Tasks", "/tasks", "tasks.md" in there),
-        ("Trace", "/trace", has_specs),
-        ("Checks", "/checks", is_built),
-        ("Code", "/code", is_built),
-        ("Specs", "/specs", has_specs),
-        ("Cost", "/cost", bool(state and state.llm_calls)),
-        ("Run", "/run", True),
-    )
-    for label, part, is_there in wanted:
-        if is_there:
-            yield PageTab(label, f"/changes/{change.id}{part}", label.lower() == here)
+def _tabs(change: Change, state: ChangeState | None, here: str) -> Iterator[TabLink]:
+    """Those that have something to show; the first document to read comes after the overview."""
+    documents = readable_documents(change.folder)
+    shown = [(tab.name, tab_path(tab.name)) for tab in change_tabs() if tab.is_shown(documents, state)]
+    if documents:
+        shown.insert(1, ("read", f"/read/{documents[0]}"))
+    for name, path in shown:
+        yield TabLink(name.capitalize(), f"/changes/{change.id}{path}", name == here)
+
+
+def tab_path(name: str) -> str:
+    """The address of a tab below its change; the overview is the change's own page."""
+    return "" if name == "overview" else f"/{name}"

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
 
 from agentd.change import Change, cached_text, document_bytes, readable_documents
 from agentd.documents import Finding, ReviewRecord, current_findings, round_findings
 from agentd.engine import JUDGE_SPECS
 from agentd.storage import files
-from agentd.web import annotations, code_view
+from agentd.web import annotations
 from agentd.web.annotations import AnnotationEntry
-from agentd.web.code_view import FileDiff
 from agentd.web.markup import word_diff
 from agentd.web.markup.word_diff import DiffPiece
+from agentd.web.site import Site
+from agentd.web.tabs import ChangeTab, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +139,50 @@ def _text(change: Change, name: str, digest: str | None) -> str | None:
     return data.decode("utf-8", "replace") if files.hash_bytes(data) == digest else None
 
 
-def code_difference(change: Change, older_tree: str, newer_tree: str) -> tuple[FileDiff, ...]:
-    """Between the trees of two reviews; an AnswerIsNo says which one git has not."""
-    for tree in (older_tree, newer_tree):
-        code_view.check_tree(change, tree)
-    return code_view.diff_between(change, older_tree, newer_tree)
+@dataclass(frozen=True, slots=True)
+class DocumentDiff:
+    """`html` None: the texts are not kept on this machine."""
+
+    name: str
+    is_new: bool
+    is_gone: bool
+    html: Markup | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundView:
+    """`left`: what was open before and still is. `where`: findings that stand beside a document."""
+
+    round: RoundSummary
+    left: tuple[FindingSummary, ...]
+    where: dict[str, str]
+    differences: tuple[DocumentDiff, ...]
+
+
+def round_view(change: Change, one: RoundSummary) -> RoundView:
+    opened = {brief.id for brief in one.opened}
+    left = tuple(brief for brief in one.still_open if brief.id not in opened)
+    differences = tuple(
+        DocumentDiff(
+            moved.name, moved.old is None, moved.new is None, _between(change, moved.name, moved.old, moved.new)
+        )
+        for moved in one.documents
+    )
+    return RoundView(one, left, annotations.finding_documents(change), differences)
+
+
+def _between(change: Change, name: str, old: str | None, new: str | None) -> Markup | None:
+    pieces = document_difference(change, name, old, new)
+    return None if pieces is None else Markup(word_diff.elided_html(pieces))  # noqa: S704  made safe there
+
+
+def _values(site: Site, change: Change, query: Query) -> dict[str, Any]:
+    return {
+        "rounds": [round_view(change, one) for one in read_rounds(change)],
+        "problems": annotations.annotation_problems(change),
+    }
+
+
+TABS = (
+    ChangeTab("rounds", 30, _values, lambda documents, state: not {"CHALLENGE.md", "REVIEW.md"}.isdisjoint(documents)),
+)

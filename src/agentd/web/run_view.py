@@ -22,8 +22,11 @@ from agentd.engine import (
 )
 from agentd.project import load_config
 from agentd.storage import LockHolder
+from agentd.web.site import Site
+from agentd.web.tabs import ChangeTab, Query
 
 _ACTIONS = 40
+_HISTORY = 200  # events
 _SAID = 2000  # characters of one thing that an agent said or did
 _ACTIVITY = b'"type": "agent.activity"'
 _STARTED = b'"type": "run.started"'
@@ -330,3 +333,10 @@ def _seconds(at: str) -> float:
         return datetime.fromisoformat(at).timestamp()
     except ValueError:
         return 0.0
+
+
+def _values(site: Site, change: Change, query: Query) -> dict[str, Any]:
+    return {"last": last_run(change), "story": run_history(change, _HISTORY)[::-1]}
+
+
+TABS = (ChangeTab("run", 100, _values),)
