@@ -69,7 +69,7 @@ class LazyGroup(click.Group):
         attribute = f"{cmd_name.replace('-', '_')}_command"
         command: click.Command = getattr(module, attribute if hasattr(module, attribute) else "command")
         if not any("--quiet" in param.opts for param in command.params):
-            has_progress = any("--events" in param.opts for param in command.params)
+            has_progress = any(param.name == "as_events" for param in command.params)
             command.params += output.loudness_options(is_hidden=not has_progress)
         return command
 
