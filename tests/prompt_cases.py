@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from agentd.agents.registry import get_adapter
-from agentd.engine.prompts.prompt_renderer import Prompts
+from agentd.engine.prompts.prompt_renderer import render_prompt as render
 from agentd.engine.tools.tool_table import Stage, tools_of
 from agentd.project.layout import find_project
 from agentd.project.trust.items import prompt_item, prompt_overrides
@@ -204,7 +204,7 @@ def render_prompt(prompt: str, cli: str = "gemini", **values: Any) -> str:
     common = {"change_id": "add-oauth", "folder": FOLDER, "context": context, "tools": tools, "there": ""}
     if "tool" in values:
         values["tool"] = tools[values["tool"]]
-    return Prompts(find_project(), os.environ).render(prompt, **{**common, **values})
+    return render(find_project(), os.environ, prompt, **{**common, **values})
 
 
 def render_case(case: str, cli: str = "gemini") -> str:

@@ -331,7 +331,7 @@ class Scenario:
 
         change = self.change
         with open_run(change) as run:
-            desk = StepContext(run, os.environ)
+            ctx = StepContext(run, os.environ)
             record = ReviewRecord(
                 change_id=change.id,
                 kind="challenge",
@@ -348,8 +348,8 @@ class Scenario:
                 judged=change.hashes(),
                 findings=tuple(_finding(f"C{number}", *one) for number, one in enumerate(findings, 1)),
             )
-            verdict_record.save_record(desk, record)
-            verdict_record.finish_record(desk, record, 1)
+            verdict_record.save_record(ctx, record)
+            verdict_record.finish_record(ctx, record, 1)
 
     def _generated(self, documents: Mapping[str, str], why: str = "test") -> "Scenario":
         change = lifecycle.create_change(find_project(), self.change_id, self.description)

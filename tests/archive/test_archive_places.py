@@ -152,7 +152,7 @@ def test_branch_behind_its_target_is_refused_until_it_is_merged(notes: Scenario)
     error = refused(notes)
     assert (error["code"], error["message"]) == (
         "stale-branch",
-        f"{BRANCH} lacks a commit of main, so its specs may not be those of today",
+        f"{BRANCH} lacks a commit of main, so its specs may be outdated",
     )
     follow(notes, error)
     notes.paste(archive(notes))

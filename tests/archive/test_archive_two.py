@@ -73,7 +73,7 @@ def test_requirement_changed_by_two_changes_stops_the_second_archive(notes: Scen
     )
     assert told.err == (
         "Error: notes:R2 was changed by others since second began, and second changes it too\n"
-        "  → agentd rebase second brings the change up to date with the current specs\n"
+        "  → agentd rebase second updates the change to the current specs\n"
     )
     assert notes.agentd("archive", "second", "--dry-run").out == told.out, "a dry run says so too"
 
@@ -191,7 +191,7 @@ def test_identical_changes_on_both_sides_do_not_conflict(notes: Scenario, name: 
     (row,) = ran.json["specs"]
     assert (ran.code, row["changed"], row["version"], row["touches"]) == (0, False, version, [])
     assert main_spec(notes, name) == before
-    assert main_spec(notes, "CHANGELOG").count(f"- `{name}`: as it is already\n") == 1
+    assert main_spec(notes, "CHANGELOG").count(f"- `{name}`: unchanged\n") == 1
 
 
 def test_manual_edit_of_the_main_spec_is_kept(notes: Scenario) -> None:

@@ -152,7 +152,7 @@ def test_removed_requirement_states_reason_and_previous_text(change: Change) -> 
     title, text, scenarios = requirement(change, "api-endpoints:R3")
     assert (title, scenarios) == ("Token in the query string", [])
     assert text.startswith("This change removes it. The session cookie of auth-flow:R2 takes its place.")
-    assert text.endswith("It said until now:\n\nA request carries its token as `?token=`.")
+    assert text.endswith("Until now it said:\n\nA request carries its token as `?token=`.")
 
 
 def test_new_spec_ignores_a_main_spec_of_the_same_name(change: Change, project: Scenario) -> None:
@@ -183,7 +183,7 @@ def test_huge_plan_stays_within_the_limits(change: Change) -> None:
     text = render_prompt("implement", **told, **REST)
     assert len(text) < DESCRIPTION + CLARIFICATIONS + TASKS + REQUIREMENTS + 20_000
     for name in ("STATE.yaml", "clarifications.md", "tasks.md", "specs/auth-flow.md"):
-        assert f"[cut here: the whole stands in `{FOLDER}/{name}`]" in text
+        assert f"[cut here: the full text is in `{FOLDER}/{name}`]" in text
     assert "user-model:R1: User record" in text and "Scenario: Foreign state is refused" in text
 
 
@@ -195,8 +195,8 @@ def test_scenarios_beyond_the_limit_are_counted(change: Change) -> None:
     assert sum(len(one["text"]) for one in first["scenarios"]) < REQUIREMENTS + 500
     last = first["scenarios"][-1]
     left = 3001 - len(first["scenarios"]) + 1
-    assert last == {"title": f"{left} more", "text": f"[left out here: they stand in `{FOLDER}/specs/auth-flow.md`]"}
-    assert second["ref"] == "auth-flow:R2" and second["text"].startswith("[cut here: the whole stands in")
+    assert last == {"title": f"{left} more", "text": f"[left out: see `{FOLDER}/specs/auth-flow.md`]"}
+    assert second["ref"] == "auth-flow:R2" and second["text"].startswith("[cut here: the full text is in")
 
 
 # ---- documents that try to be more -----------------------------------------------------------------

@@ -57,8 +57,8 @@ def parts(text: str) -> list[str]:
 
 BEGINNING = [
     "Context: add-oauth",
-    "What the person asked for",
-    "What the person was asked, and answered",
+    "The request",
+    "Questions and answers",
     "The project",
     "Its layout",
 ]
@@ -145,8 +145,8 @@ def test_planner_context_names_tools_as_the_cli_calls_them(change: Change) -> No
 # ---- the project's own words -----------------------------------------------------------------------
 
 
-def about(change: Change, brought: tuple[str, ...] = ()) -> str:
-    return sections(planner_context(change, brought=brought))["## The project"]
+def about(change: Change, loaded: tuple[str, ...] = ()) -> str:
+    return sections(planner_context(change, loaded=loaded))["## The project"]
 
 
 @pytest.mark.parametrize(
@@ -190,11 +190,11 @@ def test_file_loaded_by_the_cli_itself_is_not_repeated(change: Change, project: 
     project.write("AGENTS.md", "Notes are never deleted.\n")
     project.write("CLAUDE.md", "@AGENTS.md\n")
     assert "Notes are never deleted." in about(change)
-    assert "Notes are never deleted." not in planner_context(change, brought=("AGENTS.md",))
-    assert "`AGENTS.md` says what it is" in about(change, brought=("AGENTS.md",))
-    assert "Notes are never deleted." in about(change, brought=("GEMINI.md",))
+    assert "Notes are never deleted." not in planner_context(change, loaded=("AGENTS.md",))
+    assert "`AGENTS.md` describes it" in about(change, loaded=("AGENTS.md",))
+    assert "Notes are never deleted." in about(change, loaded=("GEMINI.md",))
     project.write("GEMINI.md", "@AGENTS.md\n")
-    assert "Notes are never deleted." not in planner_context(change, brought=("GEMINI.md",))
+    assert "Notes are never deleted." not in planner_context(change, loaded=("GEMINI.md",))
 
 
 def test_only_the_beginning_of_a_readme_is_included(change: Change, project: Scenario) -> None:
@@ -202,7 +202,7 @@ def test_only_the_beginning_of_a_readme_is_included(change: Change, project: Sce
     project.write("README.md", LONG * 1000)
     told = about(change)
     assert len(told) < 3300
-    assert "[cut here: `README.md` is longer; read on with `read_file`, offset 51]" in told
+    assert "[cut here: `README.md` is longer; continue with `read_file`, offset 51]" in told
 
 
 # ---- limits ----------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_truncated_document_can_be_read_from_the_stated_offset(project: Scenario
         answers = at.change.folder / "clarifications.md"
         answers.write_text("".join(f"Line {number} of many.\n" for number in range(1, 2001)))
         text = planner_context(at.change)
-        offset = int(re.search(r"clarifications\.md` is longer; read on with `read_file`, offset (\d+)\]", text)[1])  # type: ignore[index]
+        offset = int(re.search(r"clarifications\.md` is longer; continue with `read_file`, offset (\d+)\]", text)[1])  # type: ignore[index]
         assert f"Line {offset - 1} of many.\n" in text and f"Line {offset} of many." not in text
         rest = call_tool(at.binding(), "read_file", {"path": f"{FOLDER}/clarifications.md", "offset": offset})
         assert rest.startswith(f"Line {offset} of many.\n")

@@ -23,8 +23,8 @@ LONG = "A line of sixty characters, one of very many in this text..\n"
 CHECKS: list[dict[str, Any]] = yaml.safe_load((EXAMPLE / "reviews/review-1.yaml").read_text())["checks"]
 PARTS = [
     "Context: add-oauth",
-    "What the person asked for",
-    "What the person was asked, and answered",
+    "The request",
+    "Questions and answers",
     "The project",
     "Its layout",
     "proposal.md",
@@ -122,7 +122,7 @@ def test_unchanged_code_has_no_diff_section(work: Work) -> None:
     work.base = work.tree
     told = sections(work.context())
     assert list(told) == PARTS[:-1]
-    assert "Nothing: the two trees are the same." in told["Changed files"]
+    assert "None: the two trees are the same." in told["Changed files"]
     assert work.fits()
 
 

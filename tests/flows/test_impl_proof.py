@@ -105,7 +105,7 @@ def test_existing_tests_that_no_longer_run_are_found(project: Scenario) -> None:
     assert (ended.code, ended.json["phase"]) == (1, "implementing")
     assert ("rule:test-weakened", "high", "Fewer tests run than before: tests") in project.review_findings()
     what = next(one["what"] for one in project.review_record()["findings"] if one["title"].startswith("Fewer tests"))
-    assert "ran 4 before the first edit and 2 now, though no test was taken out of a file." in what
+    assert "ran 4 before the first edit and 2 now, although no test was removed from a file." in what
 
 
 def test_tests_deleted_with_their_file_by_a_task_are_allowed(project: Scenario) -> None:

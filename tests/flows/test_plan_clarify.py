@@ -303,7 +303,7 @@ def _refused(box: Scenario, clarify: list[Action]) -> tuple[int, str, str]:
 
 
 def test_planner_that_sends_no_questions_is_reminded_once(project: Scenario) -> None:
-    again = [{"expect": "No questions were sent, not even none."}, {"expect": "ask_questions"}, say("Hm again.")]
+    again = [{"expect": "You have not sent your questions"}, {"expect": "ask_questions"}, say("Hm again.")]
     stage_questions(project, clarify=[say("Hm.")])
     steps = json.loads((project.root / "playbook.json").read_text())["steps"]
     project.replay(steps | {"clarify/1/2": again})

@@ -172,15 +172,15 @@ def test_pending_finding_follows_its_comment_until_it_is_recorded(project: Scena
     comment(change, "Who?")
     comment(change, "Slow.")
     with open_run(change) as run:
-        desk = StepContext(run, os.environ)
-        person_findings.apply_comments(desk, CHALLENGER_SPEC)
+        ctx = StepContext(run, os.environ)
+        person_findings.apply_comments(ctx, CHALLENGER_SPEC)
         assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?"), ("P2", "Slow.")]
         comment_store.reply_to_comment(change, "K1", "Me.", BOB)
         comment_store.resolve_comment(change, "K2", BOB)
-        person_findings.apply_comments(desk, CHALLENGER_SPEC)
+        person_findings.apply_comments(ctx, CHALLENGER_SPEC)
         assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?\n\nbob: Me.")]
         comment_store.reopen_comment(change, "K2", BOB)
-        person_findings.apply_comments(desk, CHALLENGER_SPEC)
+        person_findings.apply_comments(ctx, CHALLENGER_SPEC)
         assert [one.id for one in change.read().findings] == ["P1", "P2"]
 
 

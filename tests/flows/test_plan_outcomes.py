@@ -8,7 +8,7 @@ import pytest
 from agentd.documents.verdict_text import SelfReviewResult
 from agentd.domain import events
 from agentd.domain.terms import FindingState, Phase
-from agentd.engine.steps.planner import SelfReviewPass, self_review_outcome
+from agentd.engine.steps.planner import self_review_outcome
 from plans import EXAMPLE, PROPOSAL_TEXT, PROPOSAL_WITHOUT_WHY, SIGN_IN_DOCUMENTS, SPEC, SPEC_TEXT, example_calls
 from playbooks import (
     APPROVED,
@@ -72,7 +72,7 @@ def test_change_without_affected_specs_skips_spec_steps(project: Scenario) -> No
 def test_self_review_outcome_gives_the_expected_message_and_warnings(
     said: SelfReviewResult, changed: bool, number: int, words: str, warned: list[str]
 ) -> None:
-    message, warnings = self_review_outcome(said, changed, SelfReviewPass(("tasks.md",), number, 2))
+    message, warnings = self_review_outcome(said, changed, "tasks.md", number, 2)
     assert (message, [code for code, _ in warnings]) == (words, warned)
 
 

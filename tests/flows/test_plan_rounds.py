@@ -293,7 +293,7 @@ def test_rounds_are_limited_per_command_and_not_renewed_by_a_resume(project: Sce
 
 def test_planner_that_only_claims_fixed_is_reminded_and_fails(project: Scenario) -> None:
     lazy = [answer("C1", "fixed") | {"refused": True}, say("All fixed.")]
-    later = {"reproposal/2/1": lazy, "reproposal/2/2": [*told("No finding is answered yet"), *lazy]}
+    later = {"reproposal/2/1": lazy, "reproposal/2/2": [*told("No finding has been answered"), *lazy]}
     project.proposed(report_in_text("NEEDS_REVISION", BREAKS), later, rounds=2)
     assert project.run("plan", "--rounds", "0").code == 1
     before = project_files(project.folder)

@@ -1,6 +1,5 @@
 """A project's own prompts: only trusted ones, and what is wrong with one is told with its file and line."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,7 @@ import pytest
 
 from agentd.domain.errors import Bug, NotTrusted, SetupError
 from agentd.domain.terms import Severity
-from agentd.engine.prompts.prompt_renderer import InvalidPrompt, Prompts
-from agentd.project.layout import find_project
+from agentd.engine.prompts.prompt_renderer import InvalidPrompt
 from prompt_cases import render_case, render_prompt, trust_prompts
 from scenario import Scenario
 
@@ -189,8 +187,7 @@ def test_importing_prompts_does_not_load_jinja2(project: Scenario) -> None:
 
 
 def test_prompts_are_read_when_they_are_used(project: Scenario) -> None:
-    prompts = Prompts(find_project(), os.environ)
-    values = {"missing": "x.", "tool": "t"}
-    assert prompts.render("reminder", **values).startswith("This step")
-    own(project, "Go on.\n", "reminder.md")
-    assert prompts.render("reminder", **values) == "Go on.\n"
+    values: dict[str, Any] = {"missing": "x.", "tool": "create_proposal"}
+    assert render_prompt("reminder", **values).startswith("This step")
+    own(project, "Continue.\n", "reminder.md")
+    assert render_prompt("reminder", **values) == "Continue.\n"

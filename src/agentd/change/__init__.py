@@ -97,7 +97,6 @@ if TYPE_CHECKING:
         GitLocation,
         RunState,
         StepRecord,
-        TransitionRecord,
         parse_call,
     )
     from agentd.change.text_cache import cache_plan, cached_text

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentd.documents.affected_specs import AffectedSpec
-    from agentd.documents.anchors import Anchor, AnchorMatch, MatchKind, anchor_selection, find_anchor
+    from agentd.documents.anchors import Anchor, MatchKind, anchor_selection, find_anchor
     from agentd.documents.clarifications import (
         CLARIFICATIONS_FILE,
         Clarification,

@@ -98,7 +98,7 @@ def whole_spec(change: Change, spec_id: str, settings: Sequence[str] = ()) -> Ar
 
 def _each(change: Change, pattern: re.Pattern[str]) -> tuple[tuple[ArchivedSpec, ...], str]:
     """One that cannot be merged does not hide the others; and why there are none at all, if that is so."""
-    state, date = change.read(), clock.now()[:10]
+    date = clock.now()[:10]
     found = []
     try:
         paths = change_spec_files(change)
@@ -106,7 +106,7 @@ def _each(change: Change, pattern: re.Pattern[str]) -> tuple[tuple[ArchivedSpec,
         return (), error.message
     for path in paths:
         try:
-            found.append(_spec(preview_spec(change, state, path, pattern, date)))
+            found.append(_spec(preview_spec(change, path, pattern, date)))
         except AgentdError as error:
             found.append(_broken(change, path, error.message))
     return tuple(found), ""

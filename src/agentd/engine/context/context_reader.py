@@ -1,14 +1,14 @@
-"""What context may be made of: the change's own documents, and files of the project that git does not ignore."""
+"""Reads what context is made of (documents of the change, files that git does not ignore), and quotes it safely."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from agentd.change import Change
 from agentd.documents import InvalidDocument, one_line, parse_spec
-from agentd.domain import CHANGE_ID, printable
+from agentd.domain import CHANGE_ID, pluralize, printable
 from agentd.engine.tools.project_files import ProjectFiles, ReadFile
 from agentd.engine.tools.refusal import ToolRefusal
 from agentd.project import git
@@ -18,22 +18,22 @@ _TITLE = 100  # characters
 
 
 class ContextReader:
-    """Reads as the tools do, so no link leads out, and neither secrets nor other changes are there."""
+    """Reads like the agents' tools: it follows no link out of the project and sees no secrets or other changes."""
 
     def __init__(self, change: Change) -> None:
         self.folder = f"agentd/changes/{change.id}"
         self._tree = change.tree
         self._root = os.path.realpath(os.path.join(change.tree, change.project.prefix))
         self._own = ProjectFiles(self._root, self.folder, others_hidden=True)
-        # No change's folder is looked into, where GEMINI.md and AGENTS.md are agentd's.
+        # Without the folders of changes, where GEMINI.md and AGENTS.md are agentd's.
         self._project = ProjectFiles(self._root, None, others_hidden=True)
 
     def own(self, name: str) -> str | None:
-        """A document of the change. Behind a link may be anything, so that is not read."""
-        return self._plain(self._own, f"{self.folder}/{name}")
+        """Return a document of the change; None if it is missing or a link, which can point anywhere."""
+        return _read_plain(self._own, f"{self.folder}/{name}")
 
     def of_project(self, path: str) -> ReadFile | None:
-        """A text file of the project; None if it is not there, or git ignores it or what it links to."""
+        """Return a text file of the project; None if it is missing, or git ignores it or its link target."""
         try:
             file = self._project.read(path)
         except ToolRefusal:
@@ -41,23 +41,19 @@ class ContextReader:
         return file if all(map(self._is_kept, {file.path, file.place})) else None
 
     def _is_kept(self, path: str) -> bool:
-        """Tracked, or new and not ignored."""
+        """Return whether a file is tracked, or new and not ignored."""
         options = ("--cached", "--others", "--exclude-standard")
         return path in self.tracked() or bool(
             git.run(self._root, "ls-files", *options, "--", f":(literal){path}", failing="")
         )
 
     def tracked(self) -> tuple[str, ...]:
-        """What git tracks of the project, except agentd's own folder."""
-        return _tracked(self._root, self._index_stamp())
-
-    def _index_stamp(self) -> tuple[int, ...]:
-        """Git replaces its index whenever it changes."""
+        """Return the files of the project that git tracks, except agentd's own folder."""
         try:
-            found = os.stat(os.path.join(git.git_folder(self._tree), "index"))
+            index = os.stat(os.path.join(git.git_folder(self._tree), "index"))
         except OSError:
-            return ()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+            return _tracked(self._root, ())
+        return _tracked(self._root, (index.st_mtime_ns, index.st_size, index.st_ino))  # git replaces a changed index
 
     def spec_ids(self) -> list[str]:
         try:
@@ -68,9 +64,9 @@ class ContextReader:
         return [name for name in names if CHANGE_ID.fullmatch(name)]
 
     def main_spec(self, id_: str) -> tuple[str, str | None]:
-        """Path and text of the project's own spec; None if it is not there, or is a link."""
+        """Return the path and text of the project's own spec; no text if it is missing or a link."""
         name = f"{_SPECS}/{id_}.md"
-        return name, self._plain(self._project, name)
+        return name, _read_plain(self._project, name)
 
     def spec_title(self, id_: str) -> str:
         name, text = self.main_spec(id_)
@@ -79,12 +75,13 @@ class ContextReader:
         except InvalidDocument:
             return ""
 
-    def _plain(self, ground: ProjectFiles, path: str) -> str | None:
-        try:
-            file = ground.read(path)
-        except ToolRefusal:
-            return None
-        return file.data.decode() if file.place == path else None
+
+def _read_plain(files: ProjectFiles, path: str) -> str | None:
+    try:
+        file = files.read(path)
+    except ToolRefusal:
+        return None
+    return file.data.decode() if file.place == path else None
 
 
 @lru_cache(maxsize=4)  # a planner's context is written before each of its calls
@@ -93,78 +90,44 @@ def _tracked(root: str, stamp: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
+# ---- layout of the project
+
 DEPTH = 3
 TOP_FILES = 40
 
 _SECRET = re.compile(r"(?i)(?:^|/)\.env")
 
 
-@dataclass
-class OutlineFolder:
-    """`count` is of all files below it, `files` the names in it."""
-
-    count: int = 0
-    files: list[str] = field(default_factory=list)
-    folders: dict[str, "OutlineFolder"] = field(default_factory=dict)
-
-
 def directory_outline(paths: Iterable[str], limit: int) -> str:
-    """As deep as fits, at most three folders down; then what fits of the first level."""
-    top = _tree(path for path in paths if not _SECRET.search(path))
-    if not top.count:
+    """List folders with their number of files: as deep as fits, at most three levels, then what fits of the first."""
+    shown = [path for path in paths if not _SECRET.search(path)]
+    if not shown:
         return "Nothing is tracked yet."
-    room = limit - 10  # the fences
-    for depth in range(DEPTH, 0, -1):
-        text = "\n".join(_lines(top, depth))
-        if len(text) <= room:
-            return fence_text(text)
-    return fence_text(_shortened(text, room))
-
-
-def _tree(paths: Iterable[str]) -> OutlineFolder:
-    top = OutlineFolder()
-    for path in paths:
-        *above, name = path.split("/")
-        here = top
-        here.count += 1
-        for part in above[:DEPTH]:
-            here = here.folders.setdefault(part, OutlineFolder())
-            here.count += 1
-        if not above:
-            here.files.append(name)
-    return top
-
-
-def _lines(top: OutlineFolder, depth: int) -> Iterator[str]:
-    yield from _below(top, depth, "")
-    names = sorted(top.files)
-    yield from map(printable, names[:TOP_FILES])
+    folders = Counter(parents[:depth] for parents in map(_parents, shown) for depth in range(1, len(parents) + 1))
+    names = sorted(path for path in shown if "/" not in path)
+    files = [*map(printable, names[:TOP_FILES])]
     if len(names) > TOP_FILES:
-        yield f"and {len(names) - TOP_FILES} more files"
-
-
-def _below(folder: OutlineFolder, depth: int, indent: str) -> Iterator[str]:
-    for name, inner in sorted(folder.folders.items()):
-        yield f"{indent}{printable(name)}/ ({inner.count} {'file' if inner.count == 1 else 'files'})"
-        if depth > 1:
-            yield from _below(inner, depth - 1, indent + "  ")
-
-
-def _shortened(text: str, room: int) -> str:
+        files.append(f"and {len(names) - TOP_FILES} more files")
+    limit -= 10  # the fences
+    for depth in range(DEPTH, 0, -1):
+        lines = [
+            f"{'  ' * (len(folder) - 1)}{printable(folder[-1])}/ ({pluralize(count, 'file')})"
+            for folder, count in sorted(folders.items())
+            if len(folder) <= depth
+        ]
+        text = "\n".join([*lines, *files])
+        if len(text) <= limit:
+            return fence_text(text)
     lines = text.split("\n")
-    kept: list[str] = []
-    room -= len(_rest(len(lines)))
-    for line in lines:
-        room -= len(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    return "\n".join([*kept, _rest(len(lines) - len(kept))])
+    kept = fitting_lines(lines, limit - len(f"and {len(lines)} more"))
+    return fence_text("\n".join([*kept, f"and {len(lines) - len(kept)} more"]))
 
 
-def _rest(count: int) -> str:
-    return f"and {count} more"
+def _parents(path: str) -> tuple[str, ...]:
+    return tuple(path.split("/")[:-1][:DEPTH])
 
+
+# ---- quotations: bounded, and in a fence that nothing inside can close
 
 LONGEST = 100  # of a run of backticks; a longer one would make the fence longer than the text
 
@@ -173,31 +136,26 @@ _TOO_LONG = re.compile(rf"`{{{LONGEST + 1},}}")
 
 
 def quote_text(path: str, text: str, limit: int, tools: Mapping[str, str]) -> str:
-    """At most `limit` characters of it, in whole lines; what is left off says where it goes on."""
+    """Quote at most `limit` characters in whole lines, and say where to continue reading."""
     text = text.removeprefix("\ufeff").rstrip()
     if not text:
         return "It is empty."
     kept, following = cut_lines(text, limit)
     if not following:
         return fence_text(text)
-    how = f"read on with `{tools.get('read_file', 'read_file')}`, offset {following}"
-    return f"{fence_text(kept)}\n\n[cut here: `{path}` is longer; {how}]"
+    tool = tools.get("read_file", "read_file")
+    return f"{fence_text(kept)}\n\n[cut here: `{path}` is longer; continue with `{tool}`, offset {following}]"
 
 
 def shorten_text(text: str, limit: int, path: str) -> str:
-    """For a prompt, which quotes by indenting: at most `limit` characters, and where the whole stands."""
+    """Return at most `limit` characters for a prompt, which quotes by indenting, and where the full text is."""
     text = text.removeprefix("\ufeff").strip()
     kept, following = cut_lines(text, limit)
-    return f"{kept}\n[cut here: the whole stands in `{path}`]".lstrip() if following else text
-
-
-def pointer_to(path: str, text: str, tools: Mapping[str, str]) -> str:
-    reading = tools.get("read_file", "read_file")
-    return f"It has {len(text)} characters, too many for this file: read `{path}` with `{reading}`."
+    return f"{kept}\n[cut here: the full text is in `{path}`]".lstrip() if following else text
 
 
 def cut_lines(text: str, limit: int) -> tuple[str, int]:
-    """The lines that fit, and the number of the first that is missing or incomplete; 0 if all are there."""
+    """Return the lines that fit, and the number of the first missing or incomplete line; 0 if all fit."""
     if len(text) <= limit:
         return text, 0
     end = text.rfind("\n", 0, limit + 1)
@@ -205,8 +163,19 @@ def cut_lines(text: str, limit: int) -> tuple[str, int]:
     return kept, kept.count("\n") + (2 if end > 0 else 1)
 
 
+def fitting_lines(lines: Iterable[str], limit: int) -> list[str]:
+    """Return the first lines that fit into `limit` characters."""
+    kept = []
+    for line in lines:
+        limit -= len(line) + 1
+        if limit < 0:
+            break
+        kept.append(line)
+    return kept
+
+
 def fence_text(text: str) -> str:
-    # Every run counts, wherever it stands: not everybody agrees on what ends a line.
+    # Every run of backticks counts, wherever it is: programs disagree about what ends a line.
     text = _TOO_LONG.sub("`" * LONGEST + "…", text)
     fence = "`" * (max((len(run) for run in _RUN.findall(text)), default=2) + 1)
     return f"{fence}\n{text}\n{fence}"

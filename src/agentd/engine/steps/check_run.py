@@ -1,12 +1,13 @@
 """agentd runs the checks itself, on the tree to be reviewed: what an agent says about tests counts for nothing."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentd.change import ChangeState, StepRecord
+from agentd.change import ChangeState, StepRecord, format_names
 from agentd.checks import CheckComparison, CheckResult, compare_check, result_from_row, run_check
 from agentd.domain import CheckStatus, StepStatus, clock, events
 from agentd.engine.calls.run_context import change_project
@@ -16,18 +17,16 @@ from agentd.project import CheckSettings
 
 CHECKS_STEP = "checks"
 BASELINE_STEP = 0  # the round before the first edit
-_OF_ONE_RUN = ("before", "tree", "at", "tail")
+_RUN_FIELDS = ("before", "tree", "at", "tail")  # of one run, so not part of the baseline
 
 
 @dataclass(frozen=True)
 class CheckRun:
-    """What the checks say about one tree, each beside how it was before the first edit."""
+    """The results of the checks on one tree, each compared with the one before the first edit."""
 
     tree: str
     rows: tuple[Mapping[str, Any], ...]
     results: tuple[tuple[CheckResult, CheckComparison], ...]
-    left: str = ""
-    """The tree that the checks left, where it is not the one they ran on."""
 
     @property
     def blocking(self) -> list[str]:
@@ -35,64 +34,74 @@ class CheckRun:
 
 
 def run_checks(ctx: StepContext, round_: int) -> CheckRun:
-    """A check that writes files changes what is reviewed: then they run again, on the tree that it left."""
-    names: dict[str, Any] = {"step": CHECKS_STEP, "round": round_, "number": 1, "attempt": _attempt(ctx, round_)}
+    """Run the checks; if they write files, which changes what is reviewed, once more on the tree they left."""
+    used = [step.attempt for step in ctx.change.read().steps if (step.name, step.round) == (CHECKS_STEP, round_)]
+    names: dict[str, Any] = {"step": CHECKS_STEP, "round": round_, "number": 1, "attempt": max(used, default=0) + 1}
     ctx.run.emit(events.StepStarted(**names, role=None, agent=None, model=None, session=None, resumed=False))
     began = time.monotonic()
-    proof = _once(ctx, round_, names)
-    if wrote := list(code_trees.changed_paths(ctx.change, proof.tree, code_trees.current_tree(ctx.change))):
-        message = f"the checks changed {_some(wrote)}, so they run once more"
+    run, left = _run_once(ctx, round_, names), ""
+    if written := list(code_trees.changed_paths(ctx.change, run.tree, code_trees.current_tree(ctx.change))):
+        message = f"the checks changed {format_names(written)}, so they run once more"
         ctx.run.emit(events.NoticeIssued(**names, code="checks-wrote", message=message))
-        proof = _once(ctx, round_, names)
-        proof = replace(proof, left=code_trees.current_tree(ctx.change))  # what is new in each run settles never
-    took = round((time.monotonic() - began) * 1000)
-    judged_by = code_trees.spec_hashes(ctx.change.hashes())
-    trees = {"tree": proof.tree, **({"left": proof.left} if proof.left not in ("", proof.tree) else {})}
-    row = StepRecord(CHECKS_STEP, round_, 1, names["attempt"], StepStatus.DONE, {**trees, **judged_by}, clock.now())
-    ctx.run.update(lambda old: replace(old.with_step(row), checks=_marked(proof)))
-    outputs, said = dict(row.outputs), summarize_checks(proof)
-    ctx.run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=took, outputs=outputs, message=said))
-    return proof
+        run = _run_once(ctx, round_, names)
+        left = code_trees.current_tree(ctx.change)  # what is new in every run never settles
+    duration_ms = round((time.monotonic() - began) * 1000)
+    outputs = {"tree": run.tree, **code_trees.spec_hashes(ctx.change.hashes())}
+    if left not in ("", run.tree):
+        outputs["left"] = left
+    row = StepRecord(CHECKS_STEP, round_, 1, names["attempt"], StepStatus.DONE, outputs, clock.now())
+    rows = tuple({**one, "blocks": True} if one["name"] in run.blocking else one for one in run.rows)
+    ctx.run.update(lambda old: replace(old.with_step(row), checks=rows))
+    counts = Counter(str(result.status).replace("-", " ") for result, _ in run.results)
+    message = ", ".join(f"{count} {status}" for status, count in counts.items())  # 2 passed, 1 failed
+    ctx.run.emit(
+        events.StepFinished(
+            **names,
+            status=StepStatus.DONE,
+            duration_ms=duration_ms,
+            outputs=outputs,
+            message=message or "none configured: nothing verifies this code",
+        )
+    )
+    return run
 
 
-def summarize_checks(proof: CheckRun) -> str:
-    """2 passed, 1 failed."""
-    if not proof.rows:
-        return "none configured: nothing verifies this code"
-    statuses = [str(result.status).replace("-", " ") for result, _ in proof.results]
-    return ", ".join(f"{statuses.count(word)} {word}" for word in dict.fromkeys(statuses))
-
-
-def _once(ctx: StepContext, round_: int, names: Mapping[str, Any]) -> CheckRun:
+def _run_once(ctx: StepContext, round_: int, names: Mapping[str, Any]) -> CheckRun:
     tree, state = code_trees.current_tree(ctx.change), ctx.change.read()
     rows, results = [], []
     for check in ctx.config.checks:
         before = None if round_ == BASELINE_STEP else check_before(state, check)
         result = run_check(check, Path(change_project(ctx.change).root), ctx.environ, lock=ctx.run.held.handle)
-        told = {name: getattr(result, name) for name in ("name", "status", "required", "exit_code", "duration_ms")}
-        ctx.run.emit(events.CheckFinished(**names, **told))
-        comparison = compare_check(result, before)
-        if reason := known_failure_reason(state, check):
-            comparison = _accepted(comparison, result, before, reason)
-        rows.append({**result.row(before, tree, clock.now()), **_known(reason)})
+        values = {name: getattr(result, name) for name in ("name", "status", "required", "exit_code", "duration_ms")}
+        ctx.run.emit(events.CheckFinished(**names, **values))
+        comparison, row = compare_check(result, before), result.row(before, tree, clock.now())
+        if reason := str(_baseline_row(state, check).get("known") or ""):
+            row["known"] = reason
+            comparison = _accept_known(comparison, result, before, reason)
+        rows.append(row)
         results.append((result, comparison))
     return CheckRun(tree, tuple(rows), tuple(results))
 
 
+def _accept_known(
+    comparison: CheckComparison, now: CheckResult, before: CheckResult | None, reason: str
+) -> CheckComparison:
+    """Return a comparison that does not block: a person said that the check failed before. It must have."""
+    has_failed = before is not None and before.status is CheckStatus.FAILED and now.status is CheckStatus.FAILED
+    if not comparison.blocks or not has_failed or comparison.new:
+        return comparison
+    return replace(comparison, blocks=False, why=f"{now.name} failed before the first edit: {reason}")
+
+
 def check_before(state: ChangeState, check: CheckSettings) -> CheckResult | None:
-    """How it was before the first edit; None for one that is new, or another one by now."""
-    row = _baseline(state, check)
+    """Return the check's result before the first edit; None if it is new or its command has changed."""
+    row = _baseline_row(state, check)
     return result_from_row(row) if row else None
 
 
-def known_failure_reason(state: ChangeState, check: CheckSettings) -> str:
-    """Why a person says that its failures were there before."""
-    return str(_baseline(state, check).get("known") or "")
-
-
 def with_baseline(state: ChangeState, rows: Sequence[Mapping[str, Any]]) -> ChangeState:
-    """Kept beside the tree that they are of."""
-    kept = [{name: value for name, value in row.items() if name not in _OF_ONE_RUN} for row in rows]
+    """Return the state with the results before the first edit, kept beside their tree."""
+    kept = [{name: value for name, value in row.items() if name not in _RUN_FIELDS} for row in rows]
     return replace(state, base=replace(state.base, extra={**state.base.extra, "checks": kept}))
 
 
@@ -101,49 +110,21 @@ def check_baseline(state: ChangeState) -> list[dict[str, Any]]:
     return [dict(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list | tuple) else []
 
 
-def _baseline(state: ChangeState, check: CheckSettings) -> dict[str, Any]:
+def _baseline_row(state: ChangeState, check: CheckSettings) -> dict[str, Any]:
     wanted = (check.name, check.command)
     return next((row for row in check_baseline(state) if (row.get("name"), row.get("command")) == wanted), {})
 
 
-def _known(reason: str) -> dict[str, str]:
-    return {"known": reason} if reason else {}
-
-
-def _marked(proof: CheckRun) -> tuple[Mapping[str, Any], ...]:
-    """For STATE.yaml: those that stand in the way of an approval say so."""
-    return tuple({**row, "blocks": True} if row["name"] in proof.blocking else row for row in proof.rows)
-
-
-def _accepted(
-    comparison: CheckComparison, now: CheckResult, before: CheckResult | None, reason: str
-) -> CheckComparison:
-    """A person has said that it failed before; one that passed then is not among those."""
-    failed_before = before is not None and before.status is CheckStatus.FAILED
-    if not comparison.blocks or not failed_before or now.status is not CheckStatus.FAILED or comparison.new:
-        return comparison
-    return replace(comparison, blocks=False, why=f"{now.name} failed before the first edit: {reason}")
-
-
 def tree_left_by_checks(state: ChangeState, round_: int) -> str:
-    """The tree as the checks of that round left it; empty where it is the one they ran on."""
+    """Return the tree that the checks of the round left; "" if it is the one they ran on."""
     return str(_outputs(state, round_).get("left", ""))
 
 
 def judged_specs(state: ChangeState, round_: int) -> dict[str, str]:
-    """The specs that the code of that round is judged by, as they were when it was proved."""
+    """Return the hashes of the specs that the code of the round is judged by."""
     return code_trees.spec_hashes(_outputs(state, round_))
 
 
 def _outputs(state: ChangeState, round_: int) -> Mapping[str, str]:
-    rows = [row.outputs for row in state.steps if (row.name, row.round) == (CHECKS_STEP, round_)]
-    return rows[-1] if rows else {}
-
-
-def _attempt(ctx: StepContext, round_: int) -> int:
-    used = [step.attempt for step in ctx.change.read().steps if (step.name, step.round) == (CHECKS_STEP, round_)]
-    return 1 + max(used, default=0)
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    outputs = [row.outputs for row in state.steps if (row.name, row.round) == (CHECKS_STEP, round_)]
+    return outputs[-1] if outputs else {}

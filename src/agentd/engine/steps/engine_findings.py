@@ -1,11 +1,11 @@
-"""What agentd itself finds in the code: failed checks, tasks that are not done, gaps of the trace, weakened tests.
+"""What agentd itself finds in the code: failed checks, undone tasks, gaps in the trace, weakened tests.
 
-Such a finding keeps its id over the rounds. It is open while it is so, and closed when it is gone; what a judge or a
-person says of it counts only where that is a matter of opinion.
+Such a finding keeps its id over the rounds. It is open while the problem exists and closed when it is gone; what a
+judge or a person says about it counts only where it is a matter of opinion.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 
@@ -19,79 +19,78 @@ from agentd.project import git
 from agentd.trace import build_matrix, find_weakenings, has_fewer_tests, trace_findings
 
 UNDONE = "rule:task-undone"
-_OWN = ("check:", "rule:")
 _VERBS = {TaskAction.CREATE: "created", TaskAction.MODIFY: "changed", TaskAction.DELETE: "deleted"}
 
-Words = list[dict[str, str]]
 
-
-def find_problems(ctx: StepContext, proof: CheckRun, base: str) -> list[Finding]:
-    """On the tree that the checks ran on; ids are given later."""
+def find_problems(ctx: StepContext, run: CheckRun, base: str) -> list[Finding]:
+    """Return the problems of the tree that the checks ran on, without ids."""
     change, settings = ctx.change, ctx.config.validation
     pattern = re.compile(settings.requirement_pattern)
-    matrix = build_matrix(change, base, proof.tree, pattern)
-    weaker = find_weakenings(change, base, proof.tree, pattern)
-    checked = [one for result, comparison in proof.results for one in check_findings(result, comparison)]
-    traced = trace_findings(matrix, weaker, settings.severity, repeat(""))
-    if (severity := settings.severity["test-weakened"]) and not weaker:
-        checked += _not_run(proof, severity, has_fewer_tests(change, base, proof.tree, pattern))
-    return [*checked, *_undone(ctx, base, proof.tree), *traced]
+    matrix = build_matrix(change, base, run.tree, pattern)
+    weaker = find_weakenings(change, base, run.tree, pattern)
+    found = [one for result, comparison in run.results for one in check_findings(result, comparison)]
+    severity = settings.severity["test-weakened"]
+    if severity and not weaker and not has_fewer_tests(change, base, run.tree, pattern):
+        found += _not_run(run, severity)
+    wanted = [task for task in code_trees.read_change_tasks(change) if task.status is not TaskStatus.WAIVED]
+    undone = code_trees.undone_tasks(wanted, code_trees.changed_paths(change, base, run.tree))
+    found += [_undone_finding(ctx, task, file) for task, file in undone]
+    return [*found, *trace_findings(matrix, weaker, settings.severity, repeat(""))]
 
 
-def split_by_round(ctx: StepContext, found: Sequence[Finding], first: int) -> tuple[list[Finding], Words]:
-    """New ones with their ids from `first` on, and agentd's word on those of earlier rounds."""
-    records = ctx.change.records(REVIEWER_SPEC.kind)
+def split_by_round(
+    ctx: StepContext, found: Sequence[Finding], first: int
+) -> tuple[list[Finding], list[dict[str, str]]]:
+    """Return new findings, with ids from number `first`, and agentd's judgement on those of earlier rounds."""
     earlier = recorded_engine_findings(ctx)
-    closed = closed_by_people(records)
-    known = {_likeness(one): one for one in earlier}
-    now = {_likeness(one): one for one in found}
-    checks = {check.name for check in ctx.config.checks}
-    words = [_word(one, now.get(_likeness(one)), checks) for one in earlier if _is_due(one, now, closed)]
-    new = [one for likeness, one in now.items() if likeness not in known]
-    return [replace(one, id=f"{REVIEWER_SPEC.prefix}{number}") for number, one in enumerate(new, first)], words
+    closed = closed_by_people(ctx.change.records(REVIEWER_SPEC.kind))
+    known = {_identity(one) for one in earlier}
+    current = {_identity(one): one for one in found}
+    checks = {f"check:{check.name}" for check in ctx.config.checks}
+    judgements = []
+    for one in earlier:
+        now = current.get(_identity(one))
+        # One that is open needs a judgement, and a fact that is back.
+        if (one.state.is_open or now) if is_fact(one) else (one.state.is_open and one.id not in closed):
+            judgements.append(_judgement(one, now, checks))
+    new = [one for identity, one in current.items() if identity not in known]
+    return [replace(one, id=f"{REVIEWER_SPEC.prefix}{number}") for number, one in enumerate(new, first)], judgements
 
 
 def recorded_engine_findings(ctx: StepContext) -> list[Finding]:
-    return [one for one in current_findings(ctx.change.records(REVIEWER_SPEC.kind)) if one.by.startswith(_OWN)]
+    records = ctx.change.records(REVIEWER_SPEC.kind)
+    return [one for one in current_findings(records) if one.by.startswith(("check:", "rule:"))]
 
 
 def is_fact(one: Finding) -> bool:
-    """No matter of opinion: nobody but agentd closes it."""
+    """Return whether only agentd closes the finding, because it is no matter of opinion."""
     return one.by.startswith("check:") or one.by == UNDONE
 
 
-def _is_due(one: Finding, now: Mapping[tuple[str, ...], Finding], closed: set[str]) -> bool:
-    """A word is needed: it is open, or a fact that is there again."""
-    if is_fact(one):
-        return one.state.is_open or _likeness(one) in now
-    return one.state.is_open and one.id not in closed
-
-
-def _word(one: Finding, now: Finding | None, checks: Collection[str]) -> dict[str, str]:
+def _judgement(one: Finding, now: Finding | None, checks: Collection[str]) -> dict[str, str]:
     if now:
         return {"id": one.id, "state": str(FindingState.OPEN), "note": f"agentd: {now.what}"}
-    note = "looked again, and it is gone"
+    note = "the problem is gone"
     if one.by.startswith("check:"):
-        is_there = one.by.removeprefix("check:") in checks
-        note = "the check does not fail any more" if is_there else "there is no such check any more"
+        note = "the check does not fail any more" if one.by in checks else "there is no such check any more"
     return {"id": one.id, "state": str(FindingState.FIXED), "note": f"agentd: {note}."}
 
 
-def _likeness(one: Finding) -> tuple[str, ...]:
+def _identity(one: Finding) -> tuple[str, ...]:
     return (one.by, one.title, re.sub(r":\d+$", "", one.where or ""))
 
 
-def _not_run(proof: CheckRun, severity: Severity, is_explained: bool) -> Iterator[Finding]:
-    """Tests are all there, and fewer of them run: something keeps them from it."""
-    for result, comparison in proof.results:
-        if comparison.fewer and not comparison.blocks and not is_explained and result.counts:
+def _not_run(run: CheckRun, severity: Severity) -> Iterator[Finding]:
+    """Yield a finding for each check that runs fewer tests although no test was removed."""
+    for result, comparison in run.results:
+        if comparison.fewer and not comparison.blocks and result.counts:
             ran = result.counts.ran
             yield Finding(
                 id="",
                 severity=severity,
                 title=f"Fewer tests run than before: {result.name}",
                 what=f"`{result.command}` ran {ran + comparison.fewer} before the first edit and {ran} now, "
-                "though no test was taken out of a file.",
+                "although no test was removed from a file.",
                 suggestion="Find out what keeps them from running, and let them run again.",
                 requirement=None,
                 where=f"check {result.name}",
@@ -102,14 +101,7 @@ def _not_run(proof: CheckRun, severity: Severity, is_explained: bool) -> Iterato
             )
 
 
-def _undone(ctx: StepContext, base: str, tree: str) -> Iterator[Finding]:
-    """Waived ones are a person's word."""
-    wanted = [task for task in code_trees.read_change_tasks(ctx.change) if task.status is not TaskStatus.WAIVED]
-    for task, file in code_trees.undone_tasks(wanted, code_trees.changed_paths(ctx.change, base, tree)):
-        yield _not_done(ctx, task, file)
-
-
-def _not_done(ctx: StepContext, task: Task, file: TaskFile) -> Finding:
+def _undone_finding(ctx: StepContext, task: Task, file: TaskFile) -> Finding:
     verb = _VERBS.get(file.action or TaskAction.MODIFY, "changed")
     what = f"Task {task.id} says that {file.path} is {verb}, and the tree does not show it."
     if git.run(ctx.change.tree, "check-ignore", "--", file.path, failing=""):

@@ -1,82 +1,107 @@
-"""The implementer writes the code of some tasks. That it did is shown by the tree, never by its word."""
+"""The implementer's steps: write the code of some tasks, answer a review. The tree shows what it did, not its words."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from agentd.documents import Task
-from agentd.domain import Role, events, pluralize
+from agentd.change import ChangeState
+from agentd.documents import ReviewRecord, Task
+from agentd.domain import CheckStatus, Role, events, pluralize
 from agentd.engine.calls import retries
-from agentd.engine.calls.call_request import CallRequest
+from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.context.implementer_brief import implementer_brief
-from agentd.engine.steps import code_trees
-from agentd.engine.steps.step_context import StepContext, plan_complexity
+from agentd.engine.steps import code_trees, judge_call
+from agentd.engine.steps.step_context import REVIEWER_SPEC, StepContext, plan_complexity
+from agentd.engine.tools.question_tools import ANSWERS
 from agentd.engine.tools.tool_table import Stage
 
 _GIT = tuple(f"git {name}" for name in ("diff", "log", "show", "status", "blame", "grep", "ls-files"))
+_TAIL = 3000  # characters of a failed check's output
 
 
 def run_implement_step(
     ctx: StepContext, step: str, number: int, tasks: Sequence[Task], done: Sequence[str], is_last: bool
 ) -> None:
-    """One run of the implementer; code goes on from the tree as it is."""
-    base = ctx.change.read().base.tree
+    """Let the implementer do `tasks`, starting from the tree as it is."""
+    base, before = ctx.change.read().base.tree, code_trees.current_tree(ctx.change)
     assert base
-    before = code_trees.current_tree(ctx.change)
     ids = [task.id for task in tasks]
-    prompt = ctx.prompt(
-        "implement",
-        Role.IMPLEMENTER,
-        Stage.IMPLEMENT,
-        **implementer_brief(ctx.change, ids),
-        done=list(done),
-        commands=check_commands(ctx),
-        is_last=is_last,
-        there=_was_begun(ctx, step, number),
-    )
 
-    def is_made() -> bool:
+    def undone(tree: str) -> list[str]:
+        changed = code_trees.changed_paths(ctx.change, base, tree)
+        return sorted({task.id for task, _ in code_trees.undone_tasks(tasks, changed)})
+
+    def is_done() -> bool:
         tree = code_trees.current_tree(ctx.change)
-        is_edited = bool(code_trees.changed_paths(ctx.change, before, tree))
-        return is_edited or not any(code_trees.undone_tasks(tasks, code_trees.changed_paths(ctx.change, base, tree)))
+        return bool(code_trees.changed_paths(ctx.change, before, tree)) or not undone(tree)
 
-    work = CallRequest(
+    was_started = any((row.name, row.number) == (step, number) for row in ctx.change.read().steps)
+    request, result = _call_implementer(
+        ctx,
+        "implement",
+        {**implementer_brief(ctx.change, ids), "done": list(done), "is_last": is_last, "there": was_started},
+        tasks,
         step=step,
         number=number,
+        effect=is_done,
+        reminder="No file was changed. Do the tasks now, in this project's files; describing them is not enough.",
+    )
+    tree = code_trees.current_tree(ctx.change)
+    if left := undone(tree):
+        message = f"{step} ended, but the files of {', '.join(left)} do not show it"
+        ctx.run.emit(events.WarningIssued(**request.names(result.attempt), code="undone", message=message))
+    message = f"{len(ids) - len(left)} of {pluralize(len(ids), 'task')}"
+    retries.finish_step(ctx.run, request, result, {"tree": tree}, message, tasks=ids)
+
+
+def run_resolve_step(
+    ctx: StepContext, record: ReviewRecord, also: Callable[[ChangeState], ChangeState] = lambda old: old
+) -> None:
+    """Let the implementer answer the last review, `record`. `also` is written together with the end of the step."""
+    findings, step, round_ = judge_call.open_judge_findings(ctx, REVIEWER_SPEC), REVIEWER_SPEC.answer, record.round + 1
+    checks = [
+        {"name": str(row["name"]), "command": str(row["command"]), "tail": str(row.get("tail") or "")[-_TAIL:]}
+        for row in record.checks or ()
+        if row.get("status") != CheckStatus.PASSED
+    ]
+
+    def is_done() -> bool:  # edits of an interrupted call count too
+        if (ctx.run.folder / ANSWERS).is_file():
+            return True
+        now = code_trees.current_tree(ctx.change)
+        return bool(code_trees.changed_paths(ctx.change, record.judged["tree"], now))
+
+    rows = judge_call.finding_rows(ctx, REVIEWER_SPEC, findings)
+    request, result = _call_implementer(
+        ctx,
+        step,
+        {"findings": rows, "checks": checks, "round": round_},
+        code_trees.read_change_tasks(ctx.change),
+        step=step,
+        round=round_,
+        effect=is_done,
+        reminder=ctx.reminder(Role.IMPLEMENTER, Stage.IMPLEMENT, judge_call.NOTHING_ANSWERED, "answer_finding"),
+    )
+    outputs = {"tree": code_trees.current_tree(ctx.change)}
+    judge_call.finish_answers(ctx, REVIEWER_SPEC, record, request, result, findings, outputs, also)
+
+
+def _call_implementer(
+    ctx: StepContext, prompt: str, values: dict[str, Any], tasks: Iterable[Task], **request: Any
+) -> tuple[CallRequest, CallResult]:
+    """Call the implementer, who may run the checks, read-only git and what the configuration adds.
+
+    It may change a file that defines a check only where the approved plan, `tasks`, names it.
+    """
+    checks = [check.command for check in ctx.config.checks]
+    named = {os.path.normpath(file.path) for task in tasks for file in task.files}
+    call = CallRequest(
         role=Role.IMPLEMENTER,
         stage=Stage.IMPLEMENT,
-        prompt=prompt,
-        effect=is_made,
-        reminder="No file was changed. Do the tasks now, in this project's files; a description of the work is not it.",
+        prompt=ctx.prompt(prompt, Role.IMPLEMENTER, Stage.IMPLEMENT, commands=checks, **values),
         complexity=plan_complexity(ctx.change),
-        commands=allowed_commands(ctx),
-        may_edit=files_named_by(tasks),
+        commands=tuple(dict.fromkeys((*checks, *_GIT, *ctx.config.agent_for(Role.IMPLEMENTER).shell))),
+        may_edit=lambda path: path in named and not path.startswith(("agentd/", ".git/")),
+        **request,
     )
-    finished = retries.perform_call(ctx.run, work)
-    tree = code_trees.current_tree(ctx.change)
-    left = sorted(
-        {task.id for task, _ in code_trees.undone_tasks(tasks, code_trees.changed_paths(ctx.change, base, tree))}
-    )
-    if left:
-        message = f"{step} ended, but the files of {', '.join(left)} do not show it"
-        ctx.run.emit(events.WarningIssued(**work.names(finished.attempt), code="undone", message=message))
-    said = f"{len(ids) - len(left)} of {pluralize(len(ids), 'task')}"
-    retries.finish_step(ctx.run, work, finished, {"tree": tree}, said, tasks=ids)
-
-
-def files_named_by(tasks: Sequence[Task]) -> Callable[[str], bool]:
-    """A file that defines a check may be changed where the approved plan says so."""
-    named = {os.path.normpath(file.path) for task in tasks for file in task.files}
-    return lambda path: path in named and not path.startswith(("agentd/", ".git/"))
-
-
-def check_commands(ctx: StepContext) -> list[str]:
-    return [check.command for check in ctx.config.checks]
-
-
-def allowed_commands(ctx: StepContext) -> tuple[str, ...]:
-    """What a maker of code may run: the checks, git where it only reads, and what the configuration adds."""
-    return (*dict.fromkeys((*check_commands(ctx), *_GIT, *ctx.config.agent_for(Role.IMPLEMENTER).shell)),)
-
-
-def _was_begun(ctx: StepContext, step: str, number: int) -> bool:
-    return any((row.name, row.number) == (step, number) for row in ctx.change.read().steps)
+    return call, retries.perform_call(ctx.run, call)

@@ -9,7 +9,7 @@ from agentd.change import ChangeState
 from agentd.documents import Task
 from agentd.domain import ChangeNotReady, CheckStatus, Phase, ReviewVerdict, Workflow, WrongPhase, events
 from agentd.engine.steps import check_run, code_trees, judge_call, person_findings, review
-from agentd.engine.steps.implement import run_implement_step
+from agentd.engine.steps.implement import run_implement_step, run_resolve_step
 from agentd.engine.steps.step_context import REVIEWER_SPEC, StepContext
 from agentd.engine.workflows import dependencies, impl_start, person_decisions, read_digest, task_batches
 from agentd.engine.workflows.impl_start import refuse_conflict_markers
@@ -78,7 +78,7 @@ def answer_review(ctx: StepContext) -> None:
         what = "was never reviewed" if record is None else "has no open finding"
         raise ChangeNotReady(f"{ctx.change.id} {what}", f"agentd review {ctx.change.id}")
     if not is_answered(ctx.change, record.round + 1, REVIEWER_SPEC.answer):
-        review.run_resolve_step(ctx, record, use_round)
+        run_resolve_step(ctx, record, use_round)
 
 
 def run_review_rounds(ctx: StepContext, options: RunOptions) -> None:

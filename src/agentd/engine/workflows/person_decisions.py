@@ -198,9 +198,9 @@ CODE_DECISIONS: dict[str, Callable[[StepContext, str, str, str], None]] = {
 }
 
 
-def _add_code_finding(ctx: StepContext, bench: JudgeSpec, reason: str, by: str) -> None:
+def _add_code_finding(ctx: StepContext, judge: JudgeSpec, reason: str, by: str) -> None:
     """Where nobody has judged yet it waits for the first record, as agentd's own findings do."""
-    record = last_record(ctx.change, bench)
+    record = last_record(ctx.change, judge)
     if record is None:
         found = replace(person_finding(reason, by), id=f"P{person_findings.next_person_id(ctx)}")
         ctx.run.update(lambda old: replace(old, findings=(*old.findings, found)))

@@ -41,14 +41,10 @@ def draft_documents(ctx: StepContext, options: RunOptions) -> None:
 
 def _make(ctx: StepContext, following: PlannedStep, looks: int) -> None:
     match following.kind:
-        case "proposal-gen":
-            planner.generate_proposal(ctx)
-        case "spec-gen":
-            planner.generate_spec(ctx, following.spec)
-        case "tasks-gen":
-            planner.generate_tasks(ctx)
         case "plan-gen":
             planner.generate_plan(ctx)
+        case "proposal-gen" | "spec-gen" | "tasks-gen":
+            planner.generate_document(ctx, following.kind, following.spec)
         case _:
             planner.run_self_review(ctx, following.kind, following.spec, following.number, looks)
 

@@ -20,12 +20,12 @@ VERDICTS_KEY = tuple(f"{kind}s" for kind in JUDGE_SPECS)
 
 def current_reading(change: Change) -> dict[str, str]:
     """Documents by hash, how many verdicts there are, what is open, and the code once it is what is judged."""
-    bench = judge_spec_for(change.read().phase)
-    found = {**change.hashes(), f"{bench.kind}s": str(len(change.records(bench.kind)))}
+    judge = judge_spec_for(change.read().phase)
+    found = {**change.hashes(), f"{judge.kind}s": str(len(change.records(judge.kind)))}
     found[FINDINGS_KEY] = files.hash_bytes(open_findings_text(change).encode())
     return (
         {**found, CODE_TREE_KEY: code_tree_without_agentd(change, git.snapshot(change.tree))}
-        if bench is REVIEWER_SPEC
+        if judge is REVIEWER_SPEC
         else found
     )
 
