@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from agentd.agents import context_file_names
 from agentd.change import Change, linked_documents, plan_files
 from agentd.documents import (
     ADDED,
@@ -50,7 +51,6 @@ CHANGED = 4_000
 TAIL = 2_500  # of one check
 PASSED_TAIL = 500  # enough to see that something ran
 
-FOR_AGENTS = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
 FOR_PEOPLE = "README.md"
 _MAX_IMPORTS = 3
 _CHECK_NAME = 300
@@ -124,9 +124,9 @@ def _common_parts(
 
 
 def _project_overview(reader: ContextReader, tools: Mapping[str, str], loaded: Collection[str]) -> str:
-    file = next(filter(None, (_follow_imports(reader, name) for name in (*FOR_AGENTS, FOR_PEOPLE))), None)
+    file = next(filter(None, (_follow_imports(reader, name) for name in (*context_file_names(), FOR_PEOPLE))), None)
     if file is None:
-        return f"It has no {', '.join(FOR_AGENTS)} or {FOR_PEOPLE}."
+        return f"It has no {', '.join(context_file_names())} or {FOR_PEOPLE}."
     if any(file.data == other.data for name in loaded if (other := _follow_imports(reader, name))):
         return f"`{file.path}` describes it. Your CLI has loaded that file, so it is not repeated here."
     limit = README if file.path == FOR_PEOPLE else OVERVIEW
