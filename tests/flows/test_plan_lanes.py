@@ -53,7 +53,7 @@ def test_automated_mode_writes_and_reviews_all_in_one_session(project: Scenario)
 
 def test_automated_session_that_wrote_half_is_reminded_and_then_fails(project: Scenario) -> None:
     half = plan_steps(plan_gen=[write_document("proposal.md"), say("Done.")])
-    half["plan-gen/1/2"] = [{"expect": "Not every document of the plan is there yet."}, say("Done again.")]
+    half["plan-gen/1/2"] = [{"expect": "Not every document of the plan has been written."}, say("Done again.")]
     project.with_agents(half, workflow="human_in_loop = false\n")
     planned = project.run("plan", "--json")
     assert (planned.code, planned.json["error"]["code"]) == (4, "did-nothing")

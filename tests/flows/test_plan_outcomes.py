@@ -126,7 +126,7 @@ prompt = sys.stdin.read()
 print(prompt)
 here = pathlib.Path("agentd/changes/add-oauth")
 texts = {list({**SIGN_IN_DOCUMENTS, "proposal.md": PROPOSAL_WITHOUT_WHY}.items())!r}
-if "Mend the form" in prompt:
+if "Fix the format" in prompt:
     (here / "proposal.md").write_text({PROPOSAL_TEXT!r})
 elif "<review>" not in prompt:
     name, text = next(pair for pair in texts if not (here / pair[0]).exists())

@@ -77,7 +77,7 @@ def test_users_edit_of_an_interrupted_agents_document_is_kept(project: Scenario)
 
 def test_planner_is_told_about_a_document_edited_by_the_user(project: Scenario) -> None:
     told = [
-        {"expect": f"{SPEC_PATH}` is there already: a person has worked on it"},
+        {"expect": f"{SPEC_PATH}` already exists: a person has worked on it"},
         usage(0.01),
         say("It is right as it is."),
     ]

@@ -191,15 +191,15 @@ def test_implement_prompt_lists_tasks_requirements_and_scenarios(project: Scenar
 
 def test_only_a_resumed_implementation_mentions_earlier_work(project: Scenario) -> None:
     first, going_on = render_case("implement"), render_case("implement-going-on")
-    assert "cut off" not in first and "Done in earlier runs" not in first
-    assert "was cut off" in going_on and "Done in earlier runs, and in the tree: 1.1, 1.2." in going_on
+    assert "interrupted" not in first and "Done in earlier runs" not in first
+    assert "was interrupted" in going_on and "Done in earlier runs, and in the tree: 1.1, 1.2." in going_on
     assert "More tasks follow" in first and "These are the last tasks" in going_on
-    assert "tasks.md` writes is left to that task" in first and "left to that task" not in going_on
+    assert "tasks.md` writes to that task" in first and "a later task" not in going_on
 
 
 def test_implement_prompt_without_requirements_asks_for_no_coverage(project: Scenario) -> None:
     told = render_case("implement-without-specs")
-    assert "covers:" not in told and "What has to hold" not in told
+    assert "covers:" not in told and "What must hold" not in told
     assert "has a test that fails without it" in told
     assert "There are no checks to run." in told
 
@@ -208,7 +208,7 @@ def test_implement_prompt_without_requirements_asks_for_no_coverage(project: Sce
 def test_implementer_prompt_allows_checks_and_forbids_weakening_them(project: Scenario, case: str) -> None:
     told = render_case(case)
     assert "You may run:\n\n    python -m pytest -q\n    ruff check .\n" in told
-    for rule in ("Never weaken, skip, delete", "what is under `agentd/`", "defines a check", "counts for nothing"):
+    for rule in ("Never weaken, skip, delete", "anything under `agentd/`", "defines a check", "counts for nothing"):
         assert rule in told
 
 

@@ -31,18 +31,18 @@ from scenario import PLAY, Scenario, journal_of
 NO_LOOKS = "self_review_iterations = 0"
 FIRST_WORDS = {
     "proposal-gen": "Write the proposal of the change `add-oauth`",
-    "proposal-review": "Look over the proposal of the change `add-oauth`",
+    "proposal-review": "Review the proposal of the change `add-oauth`",
     "spec-gen-user-model": "Write the spec `user-model` of the change `add-oauth`, number 1 of ",
-    "spec-review-user-model": "Look over the spec `user-model` of the change `add-oauth`, number 1 of ",
+    "spec-review-user-model": "Review the spec `user-model` of the change `add-oauth`, number 1 of ",
     "spec-gen-auth-flow": "Write the spec `auth-flow` of the change `add-oauth`, number 2 of 3",
-    "spec-review-auth-flow": "Look over the spec `auth-flow` of the change `add-oauth`, number 2 of 3",
+    "spec-review-auth-flow": "Review the spec `auth-flow` of the change `add-oauth`, number 2 of 3",
     "spec-gen-api-endpoints": "Write the spec `api-endpoints` of the change `add-oauth`, number 3 of 3",
-    "spec-review-api-endpoints": "Look over the spec `api-endpoints` of the change `add-oauth`, number 3 of 3",
+    "spec-review-api-endpoints": "Review the spec `api-endpoints` of the change `add-oauth`, number 3 of 3",
     "tasks-gen": "Write the tasks of the change `add-oauth`",
-    "tasks-review": "Look over the tasks of the change `add-oauth`",
+    "tasks-review": "Review the tasks of the change `add-oauth`",
     "plan-gen": "Write the whole plan of the change `add-oauth`",
-    "plan-review": "Look over the plan of the change `add-oauth`",
-    "format-fix": "Mend the form of the documents of the change `add-oauth`",
+    "plan-review": "Review the plan of the change `add-oauth`",
+    "format-fix": "Fix the format of the documents of the change `add-oauth`",
     "challenge": "Challenge the plan of the change `add-oauth`: round 1",
 }
 
