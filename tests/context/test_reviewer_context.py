@@ -11,7 +11,7 @@ import yaml
 from agentd.change.folder import Change
 from agentd.documents.text import LineKind, LineScanner
 from agentd.engine.context import context_files
-from agentd.engine.context.context_files import CHANGED, DIFF, diff_fits, judge_context, reviewer_context
+from agentd.engine.context.context_files import CHANGED, DIFF, diff_fits, judge_context
 from agentd.project import git
 from assertions import assert_recorded
 from mcp_session import lay_out
@@ -53,7 +53,7 @@ class Work:
         (box.root / "src/notes/old.py").unlink()
 
     def context(self, checks: list[dict[str, Any]] = CHECKS, **other: Any) -> str:
-        return reviewer_context(self.change, checks=checks, base=self.base, tree=self.tree, **other)
+        return judge_context(self.change, checks=checks, base=self.base, tree=self.tree, **other)
 
     @property
     def tree(self) -> str:
@@ -156,7 +156,7 @@ def test_project_in_a_subfolder_uses_relative_paths(box: Scenario, monkeypatch: 
     work = Work(inner)
     box.write("other.py", "x = 2\n")
     work_tree = git.snapshot(str(box.root))
-    told = sections(reviewer_context(work.change, checks=[], base=work.base, tree=work_tree))
+    told = sections(judge_context(work.change, checks=[], base=work.base, tree=work_tree))
     assert "MODIFY src/notes/auth/callback.py (+1 -1)" in told["Changed files"]
     assert "MODIFY ../../other.py (+1 -1)" in told["Changed files"], "what lies outside is seen too"
     assert "+++ b/../../other.py" in told["The diff"]
@@ -262,5 +262,5 @@ def test_building_a_context_writes_nothing(work: Work) -> None:
         return {path: (path.stat().st_mtime, path.read_bytes()) for path in found}
 
     before = disk()
-    reviewer_context(work.change, checks=CHECKS, base=base, tree=tree)
+    judge_context(work.change, checks=CHECKS, base=base, tree=tree)
     assert disk() == before

@@ -14,17 +14,7 @@ from agentd.domain import AgentdError, Bug, FormatInvalid, Refusal, StateError, 
 from agentd.merge import SpecConflict, SpecTouch, TouchKind, UnitKind, merge_spec, stamp_version
 from agentd.storage import files
 
-_MERGED_SECTIONS = frozenset(
-    {
-        "overview",
-        "requirements",
-        "acceptance criteria",
-        "removed",
-        "removed requirements",
-        "renamed",
-        "renamed requirements",
-    }
-)
+_MERGED_SECTION = re.compile(r"overview|acceptance criteria|requirements|(?:removed|renamed)(?: requirements)?")
 
 
 class MergeConflict(Refusal):
@@ -152,7 +142,7 @@ def merge_warnings(change: Change, pattern: re.Pattern[str]) -> list[str]:
         sections += [
             f"specs/{path.name}:{heading.line} `## {heading.title}`"
             for heading in headings
-            if heading.level == 2 and heading.key not in _MERGED_SECTIONS
+            if heading.level == 2 and not _MERGED_SECTION.fullmatch(heading.key)
         ]
     found = []
     if removed:

@@ -75,28 +75,21 @@ def planner_context(change: Change, *, tools: Mapping[str, str] = _OWN_NAMES, lo
     return "\n\n".join(parts) + "\n"
 
 
-def judge_context(change: Change, *, tools: Mapping[str, str] = _OWN_NAMES, loaded: Collection[str] = ()) -> str:
-    reader = ContextReader(change)
-    parts = _common_parts(change, reader, tools, loaded)
-    last = _earlier_findings(change, reader, "challenge", FINDINGS)
-    plan = _plan(change, reader, tools, JUDGE - _length(*parts, *last))
-    return "\n\n".join([*parts, *plan, *last]) + "\n"
-
-
-def reviewer_context(
+def judge_context(
     change: Change,
     *,
     tools: Mapping[str, str] = _OWN_NAMES,
     loaded: Collection[str] = (),
-    checks: Sequence[Mapping[str, Any]],
-    base: str,
-    tree: str,
+    checks: Sequence[Mapping[str, Any]] = (),
+    base: str = "",
+    tree: str = "",
 ) -> str:
-    """`checks` are rows of a round's record; `base` and `tree` are the git trees to compare."""
+    """For a reviewer, `checks` are rows of a round's record, and `base` and `tree` the git trees to compare."""
     reader = ContextReader(change)
     parts = _common_parts(change, reader, tools, loaded)
-    work = _work_parts(change, checks, base, tree, tools.get("get_diff", "get_diff"))
-    last = _earlier_findings(change, reader, "review", min(FINDINGS, JUDGE - _length(*parts, *work) - RESERVE))
+    work = _work_parts(change, checks, base, tree, tools.get("get_diff", "get_diff")) if tree else []
+    limit = min(FINDINGS, JUDGE - _length(*parts, *work) - RESERVE)
+    last = _earlier_findings(change, reader, "review" if tree else "challenge", limit)
     plan = _plan(change, reader, tools, JUDGE - _length(*parts, *work, *last))
     return "\n\n".join([*parts, *plan, *work, *last]) + "\n"
 

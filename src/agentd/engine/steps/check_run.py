@@ -115,16 +115,7 @@ def _baseline_row(state: ChangeState, check: CheckSettings) -> dict[str, Any]:
     return next((row for row in check_baseline(state) if (row.get("name"), row.get("command")) == wanted), {})
 
 
-def tree_left_by_checks(state: ChangeState, round_: int) -> str:
-    """Return the tree that the checks of the round left; "" if it is the one they ran on."""
-    return str(_outputs(state, round_).get("left", ""))
-
-
-def judged_specs(state: ChangeState, round_: int) -> dict[str, str]:
-    """Return the hashes of the specs that the code of the round is judged by."""
-    return code_trees.spec_hashes(_outputs(state, round_))
-
-
-def _outputs(state: ChangeState, round_: int) -> Mapping[str, str]:
+def check_outputs(state: ChangeState, round_: int) -> Mapping[str, str]:
+    """Return `tree`, which the checks of the round ran on, `left`, if they changed it, and the hashes of the specs."""
     outputs = [row.outputs for row in state.steps if (row.name, row.round) == (CHECKS_STEP, round_)]
     return outputs[-1] if outputs else {}

@@ -11,7 +11,7 @@ from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.context.implementer_brief import implementer_brief
 from agentd.engine.steps import code_trees, judge_call
-from agentd.engine.steps.step_context import REVIEWER_SPEC, StepContext, plan_complexity
+from agentd.engine.steps.step_context import REVIEWER_SPEC, StepContext
 from agentd.engine.tools.question_tools import ANSWERS
 from agentd.engine.tools.tool_table import Stage
 
@@ -95,13 +95,11 @@ def _call_implementer(
     """
     checks = [check.command for check in ctx.config.checks]
     named = {os.path.normpath(file.path) for task in tasks for file in task.files}
-    call = CallRequest(
-        role=Role.IMPLEMENTER,
-        stage=Stage.IMPLEMENT,
+    return ctx.call_agent(
+        Role.IMPLEMENTER,
+        Stage.IMPLEMENT,
         prompt=ctx.prompt(prompt, Role.IMPLEMENTER, Stage.IMPLEMENT, commands=checks, **values),
-        complexity=plan_complexity(ctx.change),
         commands=tuple(dict.fromkeys((*checks, *_GIT, *ctx.config.agent_for(Role.IMPLEMENTER).shell))),
         may_edit=lambda path: path in named and not path.startswith(("agentd/", ".git/")),
         **request,
     )
-    return call, retries.perform_call(ctx.run, call)

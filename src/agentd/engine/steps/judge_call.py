@@ -152,19 +152,17 @@ def _ask_judge(
         return read_verdict(text, judge.kind).verdict is not None
 
     report = ctx.run.folder / REPORT_FILE
-    request = CallRequest(
-        step=judge.kind,
-        round=round_,
-        role=judge.role,
-        stage=judge.stage,
-        prompt=prompt,
-        effect=report.is_file,
-        answer=has_verdict,
-        reminder=ctx.reminder(judge.role, judge.stage, "You have not reported yet.", "append_review"),
-        complexity=plan_complexity(ctx.change),
-    )
     try:
-        result = retries.perform_call(ctx.run, request)
+        _, result = ctx.call_agent(
+            judge.role,
+            judge.stage,
+            step=judge.kind,
+            round=round_,
+            prompt=prompt,
+            effect=report.is_file,
+            answer=has_verdict,
+            reminder=ctx.reminder(judge.role, judge.stage, "You have not reported yet.", "append_review"),
+        )
     except AgentFailed as error:
         if error.cause == FailureCause.DID_NOTHING and answers and answers[-1].strip():
             raise _unreadable(ctx, judge) from None

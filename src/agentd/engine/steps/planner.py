@@ -21,7 +21,7 @@ from agentd.domain import Phase, Role, Severity, StepStatus, clock, events, plur
 from agentd.engine.calls import document_backup, retries
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.calls.run_context import change_project
-from agentd.engine.steps.step_context import StepContext, plan_complexity, read_plan_facts
+from agentd.engine.steps.step_context import StepContext, read_plan_facts
 from agentd.engine.tools.question_tools import QUESTIONS
 from agentd.engine.tools.tool_table import Stage
 from agentd.guard import plan_write_rule
@@ -51,23 +51,21 @@ def call_planner(
     """
     if resume is None:
         ctx.write_context(Role.PLANNER, Stage.PLAN)
-    request = CallRequest(
+    call = ctx.call_agent(
+        Role.PLANNER,
+        Stage.PLAN,
         step=step,
         round=ctx.round,
         number=number,
-        role=Role.PLANNER,
-        stage=Stage.PLAN,
         prompt=ctx.prompt(prompt, Role.PLANNER, Stage.PLAN, **values),
         effect=effect,
         reminder=ctx.reminder(Role.PLANNER, Stage.PLAN, missing, tool) if tool else "",
-        complexity=plan_complexity(ctx.change),
         resume=resume,
         on_session=ctx.save_session if saves_session and resume is None else None,
         may_edit=plan_write_rule(ctx.change.id),
     )
-    result = retries.perform_call(ctx.run, request)
     ctx.fix_format()
-    return request, result
+    return call
 
 
 # ---- questions
@@ -86,15 +84,14 @@ def ask_planner(ctx: StepContext) -> OpenQuestions:
     ctx.write_context(Role.PLANNER, Stage.CLARIFY)
     report = ctx.run.folder / QUESTIONS
     missing = "You have not sent your questions; if there are none, send an empty list."
-    request = CallRequest(
+    request, result = ctx.call_agent(
+        Role.PLANNER,
+        Stage.CLARIFY,
         step=CLARIFY_STEP,
-        role=Role.PLANNER,
-        stage=Stage.CLARIFY,
         prompt=ctx.prompt(CLARIFY_STEP, Role.PLANNER, Stage.CLARIFY),
         effect=report.is_file,
         reminder=ctx.reminder(Role.PLANNER, Stage.CLARIFY, missing, "ask_questions"),
     )
-    result = retries.perform_call(ctx.run, request)
     asked = OpenQuestions(json.loads(report.read_bytes()))
     if asked.questions:
         save_questions(ctx.change, asked)

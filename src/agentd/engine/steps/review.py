@@ -65,16 +65,10 @@ def run_review_step(ctx: StepContext, proof: CheckRun) -> ReviewRecord:
 
 
 def _prompt(ctx: StepContext, proof: CheckRun, base: str, round_: int) -> str:
+    fields = ("name", "required", "status", "command", "failed_tests")
     checks = [
-        {
-            "name": result.name,
-            "required": result.required,
-            "status": str(result.status),
-            "command": result.command,
-            "failed_tests": list(result.failed_tests),
-            "known": bool(comparison.known) and not comparison.new,
-        }
-        for result, comparison in proof.results
+        {**{name: row[name] for name in fields}, "known": bool(comparison.known) and not comparison.new}
+        for row, (_, comparison) in zip(proof.rows, proof.results, strict=True)
     ]
     return ctx.prompt(
         REVIEWER_SPEC.kind,

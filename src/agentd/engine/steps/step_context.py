@@ -1,6 +1,6 @@
 """What every step works with: the run and its prompts, the settings of the two judges, the size of the plan."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,10 @@ from agentd.documents import (
     spec_order,
 )
 from agentd.domain import ChallengeVerdict, Complexity, FormatInvalid, NoticeIssued, ReviewVerdict, Role, events
-from agentd.engine.calls import agent_selection, document_backup
+from agentd.engine.calls import agent_selection, document_backup, retries
+from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.calls.run_context import RunContext, change_project
-from agentd.engine.context.context_files import judge_context, planner_context, reviewer_context
+from agentd.engine.context.context_files import judge_context, planner_context
 from agentd.engine.prompts.prompt_renderer import render_prompt
 from agentd.engine.tools.tool_table import Stage, tools_of
 from agentd.project import Config
@@ -73,15 +74,16 @@ class StepContext:
 
     def write_context(self, role: Role, stage: Stage, **material: Any) -> None:
         """Write the file that the agent in this role reads first. `material` is what only a reviewer gets."""
-        contexts: dict[Role, Callable[..., str]] = {
-            Role.PLANNER: planner_context,
-            Role.CHALLENGER: judge_context,
-            Role.REVIEWER: reviewer_context,
-        }
+        context, name = (judge_context, JUDGE) if role.is_judge else (planner_context, PLANNER)
         loaded = get_adapter(self.config.agent_for(role).kind).brings
-        text = contexts[role](self.change, tools=self._tools(role, stage), loaded=loaded, **material)
+        text = context(self.change, tools=self._tools(role, stage), loaded=loaded, **material)
         with self.change.writing(self.run.token):
-            files.write(self.change.folder / (JUDGE if role.is_judge else PLANNER), text.encode())
+            files.write(self.change.folder / name, text.encode())
+
+    def call_agent(self, role: Role, stage: Stage, **request: Any) -> tuple[CallRequest, CallResult]:
+        """Call the agent in this role until its work is done; a model fitting the plan is selected."""
+        call = CallRequest(role=role, stage=stage, complexity=plan_complexity(self.change), **request)
+        return call, retries.perform_call(self.run, call)
 
     def hashes(self, *names: str) -> dict[str, str]:
         return {name: document_hash(self.change.folder / name) for name in names}

@@ -50,7 +50,10 @@ def finish_record(ctx: StepContext, record: ReviewRecord, attempt: int, duration
     judge, name, change = JUDGE_SPECS[record.kind], _name(record), ctx.change
     render_page(ctx, record)
     if judge is CHALLENGER_SPEC:
-        _append_block(ctx, record)
+        with change.writing(ctx.run.token):
+            text = decode_text(files.read(change.folder / PROPOSAL_FILE), PROPOSAL_FILE)
+            if not any(block.iteration == record.round for block in find_blocks(text)):
+                files.write(change.folder / PROPOSAL_FILE, append_block(text, review_block(record)).encode())
     elif record.verdict == ReviewVerdict.APPROVED:
         code_trees.mark_done_tasks(ctx, record.judged["base"], record.judged["tree"])
     names: dict[str, Any] = {"step": judge.kind, "round": record.round, "number": 1, "attempt": attempt}
@@ -65,7 +68,7 @@ def finish_record(ctx: StepContext, record: ReviewRecord, attempt: int, duration
     def move(old: ChangeState) -> ChangeState:
         recorded = {finding.id for finding in record.findings}
         left = tuple(finding for finding in old.findings if finding.id not in recorded)
-        specs = check_run.judged_specs(old, record.round) if judge is REVIEWER_SPEC else {}
+        specs = code_trees.spec_hashes(check_run.check_outputs(old, record.round)) if judge is REVIEWER_SPEC else {}
         event = event_for_verdict(judge.verdicts(record.verdict))
         new = replace(old.with_step(row), round=record.round, findings=left)
         return new.with_transition(event, by=record.by, why=why, at=record.at, hashes={**record.judged, **specs})
@@ -91,14 +94,6 @@ def page_text(ctx: StepContext, record: ReviewRecord) -> str:
     has_vendor = author.kind not in ("command", "scripted")  # of others only the name is known
     same_vendor = author.name == agent.name or (has_vendor and author.kind == agent.kind)
     return render_review(record, same_vendor=same_vendor)
-
-
-def _append_block(ctx: StepContext, record: ReviewRecord) -> None:
-    path = ctx.change.folder / PROPOSAL_FILE
-    with ctx.change.writing(ctx.run.token):
-        text = decode_text(files.read(path), PROPOSAL_FILE)
-        if not any(block.iteration == record.round for block in find_blocks(text)):
-            files.write(path, append_block(text, review_block(record)).encode())
 
 
 def _name(record: ReviewRecord) -> str:

@@ -96,7 +96,10 @@ def is_code_judged(ctx: StepContext) -> bool:
         return False
     if record.at < task_batches.implementation_start(ctx.change.read()):
         return False  # it was the code of another plan
-    now, left = code_trees.current_tree(ctx.change), check_run.tree_left_by_checks(ctx.change.read(), record.round)
+    now, left = (
+        code_trees.current_tree(ctx.change),
+        check_run.check_outputs(ctx.change.read(), record.round).get("left"),
+    )
     return any(not code_trees.changed_paths(ctx.change, tree, now) for tree in (record.judged["tree"], left) if tree)
 
 
