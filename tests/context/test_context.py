@@ -455,5 +455,5 @@ def test_plan_is_in_the_judge_context_once(change: Change, project: Scenario) ->
         line = max((project.root / name).read_text().partition("<review")[0].splitlines(), key=len)
         assert held.count(line) == 1, name
     text = render_case("challenge")
-    assert "Only a document that the context file names without holding it needs to be read by itself." in text
+    assert "Read a document separately only if the context file names it without its text." in text
     assert "clarifications.md" not in text

@@ -199,7 +199,7 @@ None.
 def test_planner_is_told_only_open_findings_with_the_judges_last_note(project: Scenario) -> None:
     both = report("NEEDS_REVISION", finding(), finding("medium", "It is slow"))
     half = report("NEEDS_REVISION", previous=[*previous(C1="fixed"), *previous("Still a crawl.", C2="open")])
-    again = [*told("C2 (medium): It is slow", "Last said about it: Still a crawl."), edit_spec(2), say("So.")]
+    again = [*told("C2 (medium): It is slow", "Last note: Still a crawl."), edit_spec(2), say("So.")]
     later = {
         "challenge/2": half,
         "challenge/3": report("APPROVED", previous=previous(C2="fixed")),
