@@ -45,7 +45,7 @@ OWN = {
     "gemini": ({"glob", "grep_search", "replace", "write_file", "run_shell_command"}, {"glob", "grep_search"}),
 }
 DENIED = {"claude": "has been denied", "codex": "Read-only file system", "gemini": "denied by policy"}
-CUT_OFF = "An earlier try at these tasks was cut off, and what it wrote is still in the tree."
+CUT_OFF = "An earlier attempt at these tasks was interrupted, and what it wrote is still in the tree."
 SLOW = """import os, time, unittest
 
 
