@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from live_events import COURSE, did, started
 
-from agentd.cli import live_frame
+from agentd.cli import live_display
 from agentd.engine.workflows.progress import ProgressBoard
 from scenario import Result
 from terminal import ENTER, Display, Person, start_on_terminal
@@ -154,7 +154,7 @@ def test_silent_agent_is_reported_after_a_while() -> None:
     board.hear(did("proposal-gen", "read_file").event, 105.0)
 
     def picture(at: float) -> str:
-        return "\n".join(line.plain for line in live_frame.running_frame("t", board, 90.0, at, 80, 24))
+        return "\n".join(line.plain for line in live_display.running_frame("t", board, 90.0, at, 80, 24))
 
     assert "      ✓ read_file" in picture(114.0) and "quiet" not in picture(114.0)
     assert "      quiet for 0:15, ✓ read_file" in picture(120.0)

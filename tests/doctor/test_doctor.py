@@ -17,7 +17,7 @@ import pytest
 from agentd.agents.registry import CLIS
 from agentd.change import lifecycle
 from agentd.cli.text_table import display_width
-from agentd.doctor import agent_checks, diagnosis, program_probe, system_checks
+from agentd.doctor import agent_checks, diagnosis, system_checks
 from agentd.doctor.report import DoctorReport, DoctorRow, DoctorState, agent_section
 from agentd.domain.terms import Role
 from agentd.project.config.loader import load_config
@@ -325,7 +325,7 @@ def test_version_output_is_classified(here: Scenario, bin_folder: Path, script: 
 def test_hanging_program_is_ended_after_the_time_limit(
     here: Scenario, bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_probe, "SECONDS", 1.0)
+    monkeypatch.setattr(system_checks, "SECONDS", 1.0)
     Clock(monkeypatch).start_when((tmp_path / "pid").exists)
     program(
         bin_folder / "gemini", f"echo $$ >{tmp_path}/new; /bin/mv {tmp_path}/new {tmp_path}/pid; exec /bin/sleep 600"
@@ -465,7 +465,7 @@ def test_known_versions_match_the_tested_versions() -> None:
 def test_mcp_server_that_does_not_answer_is_a_problem(
     here: Scenario, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
-    monkeypatch.setattr(program_probe, "SECONDS", 2.0 if "sleep" in code else PATIENCE)
+    monkeypatch.setattr(system_checks, "SECONDS", 2.0 if "sleep" in code else PATIENCE)
     found = diagnosis.server_row(find_project(), here.env, (sys.executable, "-S", "-c", code))
     assert found.state == "problem" and words in found.words and found.fix
 

@@ -68,7 +68,7 @@ def test_fix_answer_continues_the_run_with_a_new_challenge(project: Scenario) ->
         expect(page.locator("#bar")).not_to_contain_text("waits for you")
         assert project.started_steps() == ["challenge", "reproposal", "challenge"]
         tab.go(f"{HOME}/rounds")
-        expect(page.locator("#challenge-2")).to_contain_text("What changed since the round before")
+        expect(page.locator("#challenge-2")).to_contain_text("What changed since the previous round")
         expect(page.locator("#challenge-2 ins")).to_have_text(["(1) "])
     assert project.decisions()[0] == ("fix", "person:dev", "inbox", None)
 

@@ -118,7 +118,7 @@ def test_restart_loses_nothing_on_an_open_page(project: Scenario, spec: Path) ->
         first.process.wait()
         with served(project, "--port", str(first.port)) as second:
             page.keyboard.type(" Say it.")
-            expect(page.locator("[data-connection]")).to_contain_text("started anew")
+            expect(page.locator("[data-connection]")).to_contain_text("was restarted")
             expect(page.locator(".paper")).to_contain_text(WORDS)
             expect(draft.locator("textarea")).to_have_value("Which pair? Say it.")
             other = page.context.new_page()

@@ -101,7 +101,7 @@ def test_unreadable_config_hides_neither_text_nor_trace(project: Scenario) -> No
     for part, words in ((f"/read/{SPEC}", "A user is"), ("/trace", "user-model:R1"), ("/export", "A user is")):
         page = get(part)
         assert page.status_code == 200 and words in page.text, part
-        assert "config.toml" in page.text and "requirements are found by their usual form" in page.text
+        assert "config.toml" in page.text and "requirements are found by the default pattern" in page.text
 
 
 def test_trace_page_lists_changed_files_that_no_task_names(project: Scenario) -> None:

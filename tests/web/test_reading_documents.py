@@ -67,7 +67,7 @@ def test_document_that_is_a_symlink_is_reported_and_not_shown_or_exported(
     assert name not in readable_documents(change.folder) and name not in change.hashes()
     assert SECRET not in every_page(change)
     get(f"/changes/{change.id}/read/{name}", 404)
-    words = f"{name} is a link, and is not read: put the text itself there"
+    words = f"{name} is a symbolic link and is not read: replace it with the file itself"
     assert document_view.document_problems(change) == (words,)
     assert words in get(f"/changes/{change.id}") and words in get(f"/changes/{change.id}/export")
     bar = get(f"/changes/{change.id}/bar")
@@ -82,7 +82,7 @@ def test_specs_behind_a_linked_folder_are_not_read(project: Scenario, outside: P
     assert readable_documents(change.folder) == ["proposal.md", "tasks.md", "CHALLENGE.md"]
     assert SECRET not in every_page(change)
     assert document_view.document_problems(change) == (
-        "specs/secret.md is a link, and is not read: put the text itself there",
+        "specs/secret.md is a symbolic link and is not read: replace it with the file itself",
     )
 
 
@@ -105,7 +105,7 @@ def test_overlong_text_says_that_it_is_truncated(project: Scenario) -> None:
     path = change.folder / USERS
     path.write_text("# Spec\n\n```\n" + "x" * 4_000_000)
     read = document_view.read_document(change, USERS, document_view.requirement_pattern(change)[0])
-    assert read.problem == "It is cut here: 12 of its 4000012 characters, at its end, are not shown"
+    assert read.problem == "It is cut off here: 12 of its 4000012 characters, at its end, are not shown"
     assert read.problem in get(f"/changes/{change.id}/read/{USERS}")
     assert read.hash == change.hashes()[USERS] and displayed.displayed_text(change, read.hash) == path.read_text()
 

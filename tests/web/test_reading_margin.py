@@ -161,7 +161,7 @@ def test_rounds_are_listed_newest_first_with_opened_and_closed_findings(example:
         ("challenge", 2, "APPROVED"),
         ("challenge", 1, "NEEDS_REVISION"),
     ]
-    assert review.overruled.startswith("The required check tests failed") and review.reported == "APPROVED"
+    assert review.overruled.startswith("The required check tests failed")
     assert [one.id for one in first.opened] == ["C1", "C2", "C3"] and not first.closed
     assert [(one.id, one.state) for one in second.closed] == [("C1", "fixed"), ("C2", "fixed"), ("C3", "withdrawn")]
     assert [one.id for one in second.opened] == [one.id for one in second.still_open] == ["C4"]

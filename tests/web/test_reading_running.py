@@ -67,7 +67,7 @@ def test_active_run_shows_its_step_actions_and_remaining_steps(project: Scenario
     hanging = [say("Thinking."), write_document("tasks.md"), usage(0.5), {"wait": 600}]
     project.with_agents(plan_steps(tasks_gen=hanging), workflow=NO_REVIEWS)
     start = time.monotonic()
-    with planning(project) as program:
+    with planning(project):
         change = project.change
 
         def seen() -> run_view.ActiveRunView | None:
@@ -77,8 +77,8 @@ def test_active_run_shows_its_step_actions_and_remaining_steps(project: Scenario
         wait_until(lambda: (found := seen()) is not None and found.cost > 0.5, "its cost")
         found = seen()
         assert found
-        assert (found.pid, found.command.split()[:3]) == (program.pid, ["agentd", "plan", "add-oauth"])
-        assert (found.label, found.agent, found.role, found.round, found.attempt) == ("Tasks", "play", "planner", 1, 1)
+        assert found.command.split()[:3] == ["agentd", "plan", "add-oauth"]
+        assert (found.label, found.agent) == ("Tasks", "play")
         assert [(one.label, one.stand) for one in found.steps] == [
             ("Proposal", "done"),
             ("Spec 1/1: user-model", "done"),
@@ -89,7 +89,7 @@ def test_active_run_shows_its_step_actions_and_remaining_steps(project: Scenario
         assert found.total == found.cost == pytest.approx(0.52), "the call under way counts"
         assert found.quiet_for is not None and found.quiet_for <= time.monotonic() - start + 1
         assert found.last_output_at >= found.since[:19]
-        assert found.asked is None and found.question == "" and run_view.last_run(change) is None
+        assert found.asked is None and run_view.last_run(change) is None
     ended = run_view.last_run(change)
     assert run_view.active_run_view(change) is None and ended
     assert (ended.exit_code, ended.message) == (130, "interrupted") and "to continue" in ended.hint
@@ -104,8 +104,8 @@ def test_open_question_is_shown(project: Scenario) -> None:
     project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
     found = run_view.active_run_view(project.change)
-    assert found and found.asked and found.question == "The challenge found 1 high and 1 medium. What next?"
-    assert found.asked.at and found.step == "" and found.round == 0
+    assert found and found.asked and found.asked.question == "The challenge found 1 high and 1 medium. What next?"
+    assert found.asked.at and found.step == ""
     person.press(INTERRUPT)
     person.waits()
     assert run_view.active_run_view(project.change) is None
@@ -124,7 +124,7 @@ def test_killed_run_has_no_known_result(drafted: Change) -> None:
     began(drafted)
     started(drafted)
     ended = run_view.last_run(drafted)
-    assert ended and (ended.exit_code, ended.message) == (None, "it was cut off")
+    assert ended and (ended.exit_code, ended.message) == (None, "it was interrupted")
     assert ended.command == "agentd plan add-oauth"
 
 

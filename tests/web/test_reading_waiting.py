@@ -57,7 +57,7 @@ def test_each_phase_shows_what_it_waits_for(project: Scenario) -> None:
     found = rows()
     assert {id_: (row.kind, row.waits) for id_, row in found.items()} == {
         "drafted": ("unfinished", "the plan is not complete yet"),
-        "planned": ("unfinished", "the plan is there, and nobody has challenged it yet"),
+        "planned": ("unfinished", "the plan has not been challenged yet"),
         "approved": ("ready", "ready to implement"),
         "rejected": ("rejected", "rejected: edit the plan, or drop it"),
         "building": ("unfinished", "the code is not complete yet"),
@@ -176,7 +176,7 @@ def test_failed_run_shows_its_error_until_something_changes(project: Scenario) -
     time.sleep(1.1)  # STATE.yaml tells times by the second
     find = lifecycle.open_change(find_project(), "add-oauth")
     find.update(lambda old: replace(old, description="Other words"))
-    assert waits() == ("unfinished", "a run was cut off; the same command goes on")
+    assert waits() == ("unfinished", "a run was interrupted; run the same command to continue")
 
 
 def test_unreadable_state_is_listed_as_broken(project: Scenario) -> None:
@@ -213,7 +213,7 @@ def test_longest_waiting_changes_come_first_then_active_ones(project: Scenario) 
     busy.update(lambda old: replace(old, run=RunState("plan", clock.now())))
     with busy.running("agentd plan busy"):
         assert [row.id for row in inbox_view.inbox_rows(find_project())] == ["older", "newer", "busy", "away"]
-    assert waits("busy") == ("unfinished", "a run was cut off; the same command goes on")
+    assert waits("busy") == ("unfinished", "a run was interrupted; run the same command to continue")
 
 
 def test_active_change_shows_its_step(project: Scenario) -> None:

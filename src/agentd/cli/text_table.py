@@ -1,4 +1,7 @@
-"""Text layout for terminals: display width, wrapping and aligned columns."""
+"""Text layout for terminals: display width, wrapping and aligned columns.
+
+Without rich, whose tables would nearly double what `agentd list` imports, and so the time it takes to start.
+"""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,9 @@
 """The demo: one change from a sentence to the archive in a sample repository; only the models are scripted.
 
-story          the acts; playback plays them; verification checks that each went as it should
-workspace      the folder it happens in; sample_setup prepares it
-demo_result    what the demo made; child_process runs the real program
+story          the acts
+playback       sets up the sample project and plays the acts
+verification   checks that each act went as it should; what the demo made
+workspace      the folder it happens in, and running the real program there
 """
 
 from typing import TYPE_CHECKING
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
         continue_command,
         play_act,
         play_clarification,
+        set_up_sample,
         typed_command,
     )
-    from agentd.demo.sample_setup import set_up_sample
     from agentd.demo.story import ACTS, DEMO_CHANGE_ID
     from agentd.demo.verification import DemoResult, read_demo_result
     from agentd.demo.workspace import DemoWorkspace, inside_workspace, show_command

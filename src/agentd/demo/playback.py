@@ -1,17 +1,21 @@
-"""How an act is played: the questions in this process, everything else by the real command as a child."""
+"""Sets up the sample project and plays the acts: questions in this process, everything else by the real command."""
 
+import json
 import os
+import re
 import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 from agentd.change import ChangeLocator, next_command
 from agentd.demo import verification, workspace
-from agentd.demo.sample_setup import commit_sample, merge_sample, set_up_sample
 from agentd.demo.story import ACTS, ANSWERS, DEMO_CHANGE_ID, DESCRIPTION, Act, StoryPoint
 from agentd.demo.workspace import DemoWorkspace, inside_workspace
-from agentd.domain import GitSetup, Interrupted, JournalEntry, Refusal, Workflow
+from agentd.domain import GitSetup, Interrupted, JournalEntry, Refusal, Role, Workflow
 from agentd.engine import (
     DecisionAnswer,
     Question,
@@ -22,7 +26,83 @@ from agentd.engine import (
     change_project,
     clarify_first,
 )
-from agentd.project import find_project, git, load_config
+from agentd.project import find_project, git, grant_trust, load_config, trust_items
+
+PLAYBOOK = "agentd/playbook.yaml"
+_GIT_CONFIG = "[user]\n\tname = Demo\n\temail = demo@example.invalid\n[init]\n\tdefaultBranch = main\n"
+_ROLES = {
+    Role.PLANNER: "scripted-planner",
+    Role.CHALLENGER: "scripted-judge",
+    Role.IMPLEMENTER: "scripted-coder",
+    Role.REVIEWER: "scripted-judge",
+}
+_AGENT = """
+[agents.{name}]
+kind = "scripted"
+playbook = "{playbook}"
+
+[[agents.{name}.models]]
+id = "script"
+model = "as-if"
+complexity = ["low", "medium", "high", "critical"]
+"""
+_PRICES = """
+# Simulated: no model is called, and nothing is charged.
+[prices."as-if"]
+input = 2.5
+output = 12.0
+"""
+
+
+def set_up_sample(place: DemoWorkspace) -> str:
+    """From within the place. The command of the check that `init` has found."""
+    place.git_config.write_text(_GIT_CONFIG)
+    _copy_sample(place)
+    git.run(str(place.project), "init", "--quiet")
+    commit_sample(place, "Split an expense equally")
+    done = _init()
+    _assign_roles(place)
+    commit_sample(place, "Set up agentd, with agents that play a script")
+    project = find_project()
+    grant_trust(project, trust_items(project, load_config(project.config_file)), os.environ)
+    return str(done["checks"][0]["command"])
+
+
+def commit_sample(place: DemoWorkspace, message: str) -> None:
+    git.run(str(place.project), "add", "--all")
+    git.run(str(place.project), "commit", "--quiet", "--message", message)
+
+
+def merge_sample(place: DemoWorkspace) -> None:
+    """Back on the main branch, which has the change now."""
+    git.run(str(place.project), "switch", "--quiet", "main")
+    git.run(str(place.project), "merge", "--quiet", "--ff-only", f"agentd/{DEMO_CHANGE_ID}")
+
+
+def _copy_sample(place: DemoWorkspace) -> None:
+    with as_file(files("agentd.demo").joinpath("sample")) as sample:
+        # an installer compiles the modules of a package
+        shutil.copytree(sample, place.project, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _init() -> dict[str, Any]:
+    done = workspace.capture_command("init", "--no-commit", "--no-skills", "--json")
+    data: dict[str, Any] = json.loads(done.out) if done.code == 0 else {}
+    if not data.get("checks"):
+        raise Refusal(f"agentd init did not find the tests of the sample: {done.told}", "agentd doctor")
+    return data
+
+
+def _assign_roles(place: DemoWorkspace) -> None:
+    """Where `init` put the agents of this machine."""
+    (place.project / PLAYBOOK).write_text(files("agentd.demo").joinpath("playbook.yaml").read_text("utf-8"), "utf-8")
+    path = place.project / "agentd" / "config.toml"
+    text = path.read_text("utf-8")
+    for role, name in _ROLES.items():
+        text = re.sub(rf"^{role} = .*$", f'{role} = "{name}"', text, count=1, flags=re.MULTILINE)
+    agents = (_AGENT.format(name=name, playbook=PLAYBOOK) for name in dict.fromkeys(_ROLES.values()))
+    path.write_text("".join((text, *agents, _PRICES)), "utf-8")
+
 
 Watcher = Callable[[JournalEntry], None]
 Ask = Callable[[], None]
@@ -30,14 +110,14 @@ Run = Callable[..., workspace.ChildResult]
 
 
 class DemoFailed(Refusal):
-    """The demo did not go as it should; it never pretends."""
+    """An act did not end as expected."""
 
     hint = "agentd demo --keep leaves the folder, to look at what is there"
 
 
 @dataclass(frozen=True)
 class ScriptedPerson:
-    """Answers as the story has it; `seen` is told each question with its answer."""
+    """Answers as the story has it; `seen` is called with each question and its answer."""
 
     seen: Callable[[Question, str], None] = lambda question, answer: None
 
@@ -98,7 +178,7 @@ def prepare_demo(folder: Path, until: StoryPoint) -> DemoWorkspace:
 
 
 def continue_command(place: DemoWorkspace) -> str:
-    """What a person types to go on there after it was cut off; empty where no change has begun, or it is archived."""
+    """The command that continues after an interruption; empty before the change is created and after its archive."""
     if not verification.change_folder(place).is_dir():
         return ""
     project = find_project(str(place.project))

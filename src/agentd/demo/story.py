@@ -13,7 +13,7 @@ ANSWERS = {
 
 
 class StoryPoint(StrEnum):
-    """Where the change stands after an act."""
+    """The state of the change after an act."""
 
     CLARIFIED = "clarified"
     CHALLENGED = "challenged"  # once: the challenger has found a flaw

@@ -21,7 +21,7 @@ def find_mistakes(place: DemoWorkspace, point: StoryPoint) -> list[str]:
 
 
 def change_folder(place: DemoWorkspace) -> Path:
-    """The change, wherever it lies now."""
+    """The folder of the change, open or archived."""
     home = place.project / "agentd"
     archived = sorted((home / "archive").glob(f"*-{DEMO_CHANGE_ID}"))
     return archived[-1] if archived else home / "changes" / DEMO_CHANGE_ID

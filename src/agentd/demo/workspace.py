@@ -102,7 +102,7 @@ def demo_environment(place: DemoWorkspace, environ: Mapping[str, str]) -> dict[s
 
 @contextmanager
 def inside_workspace(place: DemoWorkspace) -> Iterator[None]:
-    """This process stands in the sample project, at home in the demo's own home."""
+    """Run this process in the sample project, with the demo's own home."""
     before, stood = dict(os.environ), current_directory()
     for folder in (place.project, place.home):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
 """Checks that everything agentd needs is present, without spending, changing or hanging.
 
 report           what was found, one row each, and which roles can run
-machine_checks, project_checks, agent_checks   the rows
-program_probe    a program run with a time limit; mcp_probe: our own MCP server asked for its tools
+system_checks    the rows about the machine and the project; programs are run with a time limit
+agent_checks     the rows about each agent
+mcp_probe        asks agentd's own MCP server for its tools
 diagnosis        all of it in one go
 """
 

@@ -17,7 +17,7 @@ from agentd.agents import (
     parse_playbook,
     suggest_alternative,
 )
-from agentd.doctor import program_probe
+from agentd.doctor import system_checks
 from agentd.doctor.report import DoctorRow, DoctorState, agent_section, problem_row
 from agentd.domain import AgentdError
 from agentd.project import Config, Project, agent_item, is_trusted
@@ -86,7 +86,7 @@ def _version(
     about = agent_section(agent.name)
     if not _is_trusted(here, agent):
         return DoctorRow(about, "version", DoctorState.NOTE, "not asked: this agent is not trusted", "agentd trust")
-    answer = program_probe.probe_program(
+    answer = system_checks.probe_program(
         (program, *known.version_args), env={**env, known.login.home: str(here.scratch)}, cwd=here.scratch
     )
     if answer.failure:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentd.agents import assign_roles, basic_environment, detect_agents
-from agentd.doctor import agent_checks, program_probe, system_checks
+from agentd.doctor import agent_checks, system_checks
 from agentd.doctor.report import PROJECT_SECTION, DoctorReport, DoctorRow, DoctorState, problem_row
 from agentd.domain import AgentdError
 from agentd.engine import Stage, tools_of
@@ -23,7 +23,7 @@ _NAME = "MCP server"
 
 def server_row(project: Project, environ: Mapping[str, str], server: tuple[str, ...] = _SERVER) -> DoctorRow:
     asking = (*_PYTHON, "agentd.doctor.mcp_probe", *server)
-    answer = program_probe.probe_program(asking, env=basic_environment(environ), cwd=project.root)
+    answer = system_checks.probe_program(asking, env=basic_environment(environ), cwd=project.root)
     if answer.failure:
         return DoctorRow(
             PROJECT_SECTION, _NAME, DoctorState.PROBLEM, answer.failure, "agentd mcp, run by hand, says more"

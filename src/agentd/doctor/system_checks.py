@@ -5,16 +5,68 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentd import __version__
-from agentd.agents import CLIS, VENDOR_OF, find_program
-from agentd.doctor import program_probe
+from agentd.agents import (
+    CLIS,
+    VENDOR_OF,
+    CannotStart,
+    ProcessEnding,
+    ProcessLimits,
+    ProcessOutcome,
+    Stream,
+    find_program,
+    run_process,
+)
 from agentd.doctor.report import MACHINE_SECTION, PROJECT_SECTION, DoctorRow, DoctorState, problem_row
 from agentd.domain import AgentdError, Role
 from agentd.project import Config, Project, TrustStatus, git, trust_states, user_config_file
 from agentd.storage import active_run, interrupted_run
+
+SECONDS = 60.0  # a busy machine is slow to start a CLI
+_OUTPUT = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """`failure` is empty if it ended well."""
+
+    out: str
+    errors: str
+    failure: str
+
+
+def probe_program(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> ProbeResult:
+    """Its input is empty; nothing of it is left when this returns."""
+    heard: dict[Stream, list[str]] = {"out": [], "err": []}
+
+    def hear(stream: Stream, line: bytes, left_out: int) -> None:
+        heard[stream].append(line.decode("utf-8", "replace"))
+
+    bounds = ProcessLimits(wall_secs=SECONDS, idle_secs=SECONDS, output_bytes=_OUTPUT)
+    try:
+        outcome = run_process(argv, env=env, cwd=cwd, stdin=b"", bounds=bounds, on_line=hear)
+    except CannotStart as error:
+        return ProbeResult("", "", str(error))
+    out, errors = ("\n".join(lines) for lines in heard.values())
+    return ProbeResult(out, errors, _failure(outcome, heard["err"] or heard["out"]))
+
+
+def _failure(outcome: ProcessOutcome, said: Sequence[str]) -> str:
+    match outcome.ending, outcome.exit_code:
+        case ProcessEnding.EXITED, 0:
+            return ""
+        case ProcessEnding.EXITED, code:
+            last = next((line.strip() for line in reversed(said) if line.strip()), "")
+            return f"it ended with exit code {code}: {last[:300]}" if last else f"it ended with exit code {code}"
+        case ProcessEnding.OUTPUT, _:
+            return "it printed without end"
+        case _:
+            return f"it did not answer within {SECONDS:g} s"
+
 
 _OLDEST_GIT = (2, 30)
 
@@ -34,7 +86,7 @@ def _git(environ: Mapping[str, str]) -> DoctorRow:
     program = find_program("git", environ.get("PATH", ""))
     if program is None:
         return DoctorRow(MACHINE_SECTION, "git", DoctorState.PROBLEM, "it is in no folder of PATH", "install git")
-    answer = program_probe.probe_program((program, "--version"), env=git.environment(), cwd=Path("/"))
+    answer = probe_program((program, "--version"), env=git.environment(), cwd=Path("/"))
     version = re.search(r"(\d+)\.(\d+)[\w.]*", answer.out)
     if answer.failure or not version:
         words = answer.failure or f"its version cannot be read: {answer.out[:100]}"
@@ -97,7 +149,7 @@ def repository_row(repo: git.Repository, environ: Mapping[str, str]) -> DoctorRo
             "install git",
         )
     asking = (program, "-C", repo.top, "rev-parse", "--is-inside-work-tree")
-    answer = program_probe.probe_program(asking, env=git.environment(), cwd=Path("/"))
+    answer = probe_program(asking, env=git.environment(), cwd=Path("/"))
     if "dubious ownership" in answer.errors:
         fix = f"if you trust it: git config --global --add safe.directory {shlex.quote(repo.top)}"
         return DoctorRow(

@@ -58,7 +58,7 @@ def _stop(number: int, _frame: object) -> NoReturn:
 
 
 def serve_http(binding: ToolScope, port: int, announce: Any) -> None:
-    """Until it is stopped. `announce` is told the address and where the token is."""
+    """Serve until stopped. `announce` is called with the address and the path of the token."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     token = os.urandom(32).hex()

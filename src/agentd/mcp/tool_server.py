@@ -51,7 +51,7 @@ def _instructions(binding: ToolScope) -> str:
 
 
 def _answer(binding: ToolScope, name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
-    """A refusal and a crash are answers too; the server goes on."""
+    """Errors and crashes are returned as results; the server keeps running."""
     try:
         return _result(call_tool(binding, name, arguments))
     except ToolRefusal as refusal:

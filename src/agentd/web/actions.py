@@ -42,7 +42,7 @@ Value = TypeVar("Value")
 
 
 class InvalidForm(UsageError):
-    hint = "load the page again"
+    hint = "reload the page"
 
 
 @dataclass(frozen=True, slots=True)

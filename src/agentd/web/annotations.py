@@ -1,4 +1,4 @@
-"""What stands beside a document: findings of all rounds and comments of people, each where its text is now."""
+"""Annotations of a document: findings of all rounds and people's comments, at the current place of their text."""
 
 import re
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ class RecordView:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """As they stand by the last word on each; those that wait for a record last."""
+        """The current findings; last those that are not in a record yet."""
         return (*current_findings(self.records), *(self.state.findings if self.state else ()))
 
     def of(self, kind: str) -> tuple[ReviewRecord, ...]:
@@ -121,7 +121,7 @@ class _AnnotationPlace:
 def document_annotations(
     change: Change, document: str, text: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> tuple[Annotation, ...]:
-    """In the order of the text; a finding that a comment became is told by the comment."""
+    """In the order of the text; a finding that was a comment is shown as the comment."""
     found = read_record_view(change)
     said = _comments(change, found)
     taken = {one.finding for one in said}
@@ -145,7 +145,7 @@ class AnnotationSummary:
     where: str
     document: str
     is_code: bool
-    """It stands in the code, whatever requirement it concerns."""
+    """It is about a line of code, whatever requirement it concerns."""
 
 
 def open_annotations(change: Change) -> tuple[AnnotationSummary, ...]:
@@ -171,7 +171,7 @@ def open_annotations(change: Change) -> tuple[AnnotationSummary, ...]:
 
 
 def finding_documents(change: Change) -> dict[str, str]:
-    """The document of each finding that stands beside one."""
+    """The document of each finding that belongs to one."""
     found = ((one.id, finding_document(change, one)) for one in read_record_view(change).findings)
     return {id_: document for id_, document in found if document}
 
@@ -194,14 +194,14 @@ def annotation_problems(change: Change) -> tuple[str, ...]:
 
 
 def _comments(change: Change, found: RecordView) -> tuple[Comment, ...]:
-    """How they stand, as far as the records can say."""
+    """The comments with their current state, as far as the records can be read."""
     try:
         return resolve_comments(read_comments(change), found.findings)
     except (AgentdError, OSError):
-        return ()  # `problems` tells
+        return ()  # `annotation_problems` reports it
 
 
-# ---- where it stands
+# ---- places
 
 
 def finding_document(change: Change, one: Finding) -> str:
@@ -269,7 +269,7 @@ def _line_in(where: str, document: str) -> int:
     return int(line) if name.endswith(document) and line.isdecimal() and len(line) < 8 else 0
 
 
-# ---- what is told
+# ---- annotations
 
 
 def _finding(one: Finding, found: RecordView, spot: _AnnotationPlace) -> Annotation:

@@ -1,4 +1,4 @@
-"""The viewer as a web application: its pages, what they do, and what happens meanwhile."""
+"""The web application behind `agentd view`: pages, actions and live updates."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from agentd.web.site import STATIC_FOLDER, Site
 
 
 def build_app(site: Site) -> Starlette:
-    """Nobody is let in or kept out here: see `security`."""
+    """Access is checked by `security`, not here."""
     watch = live_updates.FileWatcher(site.project)
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The specs as they would be after the archive of a change, who else touches the same, and what stands in the way."""
+"""Preview of the archive of a change: the merged specs, overlapping changes, and what prevents it."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""How the checks of a change stand, beside how they were before the first edit, each with the end of its output."""
+"""The results of a change's checks compared to the baseline, and the trace of its requirements."""
 
 import re
 from collections.abc import Mapping
@@ -36,7 +36,6 @@ class CheckRow:
     known: str
     output: str
     """The end of what it printed, as it is kept in STATE.yaml."""
-    tree: str
     at: str
 
 
@@ -50,7 +49,7 @@ class ChecksView:
 
 
 def read_checks(change: Change) -> ChecksView:
-    """One that cannot be read is left out, and told."""
+    """A row that cannot be read is left out and reported in `problem`."""
     try:
         state = change.read()
     except AgentdError as error:
@@ -86,14 +85,13 @@ def _row(row: Mapping[str, Any], earlier: Mapping[str, Any]) -> CheckRow:
         counts_before=before.counts if before else None,
         known=str(earlier.get("known") or row.get("known") or ""),
         output=now.tail,
-        tree=str(row.get("tree") or ""),
         at=str(row.get("at") or ""),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class TraceRowView:
-    """`gaps`: what is missing, of task, file and test. `document` and `line` are where the requirement stands."""
+    """`gaps`: what is missing, of task, file and test. `document` and `line` locate the requirement."""
 
     requirement: str
     title: str

@@ -1,4 +1,4 @@
-"""What a change has cost: by step, by model and by round, as rows of a chart, and against its budget."""
+"""The cost of a change by step, model and round, and its budget."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,18 +28,14 @@ class CostView:
     by_round: tuple[cost_chart.ChartRow, ...]
     total: float
     budget: float | None
-    left: float | None
-    today: float
-    per_day: float | None
     calls: int
     without_price: int
     tokens_in: int
     tokens_out: int
-    tokens_cached: int
     problem: str
 
 
-_NOTHING = CostView((), (), (), 0.0, None, None, 0.0, None, 0, 0, 0, 0, 0, "")
+_NOTHING = CostView((), (), (), 0.0, None, 0, 0, 0, 0, "")
 
 
 def read_costs(change: Change, settings: Sequence[str] = ()) -> CostView:
@@ -61,14 +57,10 @@ def read_costs(change: Change, settings: Sequence[str] = ()) -> CostView:
         by_round=_rows(calls, lambda call: _round(call, state.steps)),
         total=spent.change,
         budget=budget,
-        left=max(0.0, round(budget - spent.change, 6)) if budget else None,
-        today=spent.today,
-        per_day=(limits.per_day or None) if limits else None,
         calls=whole.calls,
         without_price=whole.without_price,
         tokens_in=whole.tokens_in,
         tokens_out=whole.tokens_out,
-        tokens_cached=whole.tokens_cached,
         problem=problem,
     )
 
@@ -101,9 +93,14 @@ def _is_code(step: str) -> bool:
     return step in (CHECKS, REVIEWER_SPEC.kind, REVIEWER_SPEC.answer) or step.partition("-")[0] == IMPLEMENT
 
 
-def cost_charts(costs: CostView) -> list[tuple[str, Markup]]:
+def cost_charts(costs: CostView, budget: float | None = None) -> list[tuple[str, Markup]]:
+    """The first chart shows the total within the budget, if one is given."""
     groups = {"By step": costs.by_step, "By model": costs.by_model, "By round": costs.by_round}
-    return [(title, Markup(cost_chart.render_bars(rows))) for title, rows in groups.items() if rows]  # noqa: S704
+    charts: list[tuple[str, Markup]] = []
+    for title, rows in groups.items():
+        if rows:
+            charts.append((title, Markup(cost_chart.render_bars(rows, None if charts else budget))))  # noqa: S704
+    return charts
 
 
 def render_meter(cost: float, budget: float | None) -> Markup:

@@ -96,10 +96,10 @@ def _of_plan(change: Change, state: ChangeState) -> tuple[DecisionChoice, ...]:
     if not more:
         found.append(DecisionChoice("approve-with-notes", "Approve with notes", True, notes, Workflow.PLAN))
     else:
-        found.append(DecisionChoice("accept", "Accept in spite of findings", True, False, Workflow.PLAN))
+        found.append(DecisionChoice("accept", "Accept anyway", True, False, Workflow.PLAN))
     if last_record(change):
         is_best = more and state.phase is Phase.PROPOSED  # one that a judge approved can be built
-        found.append(DecisionChoice("send-back", "Send back", True, is_best, Workflow.PLAN))
+        found.append(DecisionChoice("send-back", "Request changes", True, is_best, Workflow.PLAN))
     return (*found, DecisionChoice("reject", "Reject", True, False, Workflow.PLAN))
 
 
@@ -108,10 +108,10 @@ def _of_code(change: Change, state: ChangeState) -> tuple[DecisionChoice, ...]:
     events = TRANSITIONS[state.phase]
     if TransitionEvent.ACCEPTED in events and last_record(change, REVIEWER_SPEC) and not blocking_checks(change):
         is_open = any(_open(change))
-        name, label = ("accept", "Accept in spite of findings") if is_open else ("approve", "Approve")
+        name, label = ("accept", "Accept anyway") if is_open else ("approve", "Approve")
         found.append(DecisionChoice(name, label, is_open, not is_open, Workflow.IMPL))
     if TransitionEvent.SENT_BACK in events:
-        found.append(DecisionChoice("send-back", "Send back", True, False, Workflow.IMPL))
+        found.append(DecisionChoice("send-back", "Request changes", True, False, Workflow.IMPL))
     if TransitionEvent.PLAN_WRONG in events:
         found.append(DecisionChoice("plan-wrong", "The plan is wrong", True, False, Workflow.IMPL))
     return tuple(found)

@@ -96,7 +96,7 @@ def _object_folder(git_folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StaleItem:
-    """`is_told`: all of it stands here, so it can be decided upon; else it is to be read at `href`."""
+    """`is_told`: the difference is shown completely, so that it can be decided on; otherwise read it at `href`."""
 
     name: str
     href: str

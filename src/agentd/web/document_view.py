@@ -1,4 +1,4 @@
-"""The documents of a change to read: each as a page, with what stands beside it."""
+"""The documents of a change as pages, with their annotations; the overview and the tasks."""
 
 import html
 import re
@@ -86,12 +86,15 @@ def read_document(change: Change, name: str, pattern: re.Pattern[str]) -> Docume
 
 def document_problems(change: Change) -> tuple[str, ...]:
     """What of the change cannot be read, or is not shown because it is a link."""
-    told = [f"{name} is a link, and is not read: put the text itself there" for name in linked_documents(change.folder)]
+    told = [
+        f"{name} is a symbolic link and is not read: replace it with the file itself"
+        for name in linked_documents(change.folder)
+    ]
     return tuple(shorten_paths(change, words) for words in (*annotations.annotation_problems(change), *told))
 
 
 def shorten_paths(change: Change, words: str) -> str:
-    """Paths as they are typed in the change's tree: an export tells nobody where that is."""
+    """Make paths relative to the worktree, so that an export does not reveal where it is."""
     return words.replace(f"{change.tree}/", "")
 
 
@@ -102,13 +105,13 @@ def requirement_pattern(change: Change, settings: Sequence[str] = ()) -> tuple[r
     except AgentdError as error:
         return (
             REQUIREMENT_PATTERN,
-            f"{shorten_paths(change, error.message)}; requirements are found by their usual form",
+            f"{shorten_paths(change, error.message)}; requirements are found by the default pattern",
         )
 
 
 def _cut(whole: str) -> str:
     left = len(whole) - _LARGEST
-    return f"It is cut here: {left} of its {len(whole)} characters, at its end, are not shown" if left > 0 else ""
+    return f"It is cut off here: {left} of its {len(whole)} characters, at its end, are not shown" if left > 0 else ""
 
 
 def _hash(change: Change, name: str) -> str:

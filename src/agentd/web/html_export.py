@@ -19,8 +19,7 @@ from agentd.web import (
     rounds_view,
 )
 from agentd.web.annotations import Annotation
-from agentd.web.cost_view import CostView
-from agentd.web.markup import cost_chart, links, markdown
+from agentd.web.markup import links, markdown
 from agentd.web.site import STATIC_FOLDER, template_environment
 
 
@@ -57,7 +56,7 @@ def export_change(change: Change, settings: tuple[str, ...] = ()) -> str:
             outlook=outlook,
             specs=[archive_view.spec_diff(one, pattern) for one in outlook.specs],
             costs=costs,
-            charts=list(_charts(costs)),
+            charts=cost_view.cost_charts(costs, costs.budget),
         )
     )
 
@@ -73,16 +72,6 @@ def _sections(change: Change, pattern: re.Pattern[str]) -> Iterator[ExportSectio
         except AgentdError as error:
             html, notes = str(Markup("<p>{}</p><pre>{}</pre>").format(error.message, text)), ()
         yield ExportSection(name, links.shared_prefix(name), Markup(html), notes)  # noqa: S704  made safe there
-
-
-def _charts(costs: CostView) -> Iterator[tuple[str, Markup]]:
-    """The first with the budget."""
-    groups = {"By step": costs.by_step, "By model": costs.by_model, "By round": costs.by_round}
-    budget = costs.budget
-    for title, rows in groups.items():
-        if rows:
-            yield title, Markup(cost_chart.render_bars(rows, budget))  # noqa: S704  made safe there
-            budget = None
 
 
 def _graph(change: Change) -> Markup:

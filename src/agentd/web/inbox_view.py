@@ -1,6 +1,6 @@
-"""The inbox: every open change in a row, and what in it waits for a person, since when.
+"""The inbox: one row per open change, with what waits for a person and since when.
 
-By what the index knows of each; a folder of the local room is listed once, and read only where something lies in it.
+Most of it comes from the index. The folders of the local state are listed once, and read only if they have an entry.
 """
 
 import os
@@ -89,7 +89,7 @@ class EndedChange:
 
 @dataclass(frozen=True)
 class _LocalState:
-    """What lies in the local room, by change."""
+    """The changes that have a file in the local state."""
 
     project: Project
     asked: frozenset[str]
@@ -124,7 +124,7 @@ def _place(row: InboxRow) -> tuple[int, str]:
 
 
 def _budget(project: Project, settings: Sequence[str]) -> float | None:
-    """A configuration that cannot be read sets none; whoever works by it is told."""
+    """The budget per change; none if the configuration cannot be read, which other pages report."""
     try:
         return load_config(project.config_file, flags=settings).budget.per_change or None
     except AgentdError:
@@ -189,7 +189,7 @@ def _change(found: LocatedChange, room: _LocalState) -> Change | None:
 
 
 def _said(change: Change, is_running: bool) -> int:
-    """Counted again only where somebody wrote; during a run they do not all stand in the folder."""
+    """Count open comments, from the cache if the file is unchanged; during a run, some are kept elsewhere."""
     stamp = _stamp(os.path.join(change.folder, COMMENTS_FILE))
     is_settled = not is_running and time.time_ns() - stamp[0] > _TICK
     return (_open_comments if is_settled else _open_comments.__wrapped__)(change, stamp)
@@ -201,7 +201,7 @@ def _open_comments(change: Change, stamp: _Stamp) -> int:
     try:
         return sum(one.is_open and bool(one.words) and not one.finding for one in current_comments(change))
     except (AgentdError, OSError):
-        return 0  # whoever opens it is told what cannot be read
+        return 0  # the page of the change reports what cannot be read
 
 
 # ---- what waits
@@ -247,7 +247,7 @@ def _unanswered(change: Change) -> WaitReason | None:
 
 
 def _failed(project: Project, found: LocatedChange) -> WaitReason | None:
-    """How its last run ended, if that was no answer and nothing happened since."""
+    """How its last run failed, if nothing has happened since."""
     path = project.local_state_path("outcomes", f"{found.id}.json")
     try:
         stamp = os.stat(path).st_mtime_ns
@@ -272,7 +272,7 @@ def _end(path: str, stamp: int) -> tuple[str, int, str] | None:
 
 
 def _edited(change: Change) -> WaitReason | None:
-    """A plan that is not what was approved; compared again only where one of its files was written."""
+    """Whether the plan was edited after its approval; compared again only if one of its files was written."""
     stamps = _stamps(change.folder)
     is_settled = time.time_ns() - max(stamp[0] for stamp in stamps) > _TICK
     if not (_is_edited if is_settled else _is_edited.__wrapped__)(change, stamps):
@@ -289,11 +289,11 @@ def _is_edited(change: Change, stamps: tuple[_Stamp, ...]) -> bool:
     try:
         return is_plan_edited(change)
     except (AgentdError, OSError):
-        return False  # whoever opens it is told what cannot be read
+        return False  # the page of the change reports what cannot be read
 
 
 def _stamps(folder: Path) -> tuple[_Stamp, ...]:
-    """Of STATE.yaml, then of the plan as it lies there: the folders tell of files that came or went."""
+    """The stamps of STATE.yaml and of the plan; those of folders change when files are added or removed."""
     specs = os.path.join(folder, "specs")
     names = sorted(os.listdir(specs)) if os.path.isdir(specs) else []
     wanted = (STATE_FILE, "proposal.md", "tasks.md", "specs", *(f"specs/{name}" for name in names))
@@ -311,7 +311,7 @@ def _stamp(path: str) -> _Stamp:
 def _by_phase(summary: ChangeSummary) -> WaitReason:
     kind, words = _stands(summary)
     if summary.running:
-        kind, words = "unfinished", "a run was cut off; the same command goes on"
+        kind, words = "unfinished", "a run was interrupted; run the same command to continue"
     return WaitReason(kind, words, summary.updated_at)
 
 
@@ -322,7 +322,7 @@ def _stands(summary: ChangeSummary) -> tuple[str, str]:
         case Phase.DRAFTING:
             return "unfinished", "the plan is not complete yet"
         case Phase.PROPOSED if summary.verdict is None:
-            return "unfinished", "the plan is there, and nobody has challenged it yet"
+            return "unfinished", "the plan has not been challenged yet"
         case Phase.PROPOSED:
             return "verdict", f"the challenge found {left}" if left else "no finding is open: challenge it again"
         case Phase.CHALLENGED:
@@ -332,10 +332,10 @@ def _stands(summary: ChangeSummary) -> tuple[str, str]:
         case Phase.IMPLEMENTING if summary.verdict is None:
             return "unfinished", "the code is not complete yet"
         case Phase.IMPLEMENTING:
-            return "review", f"the review found {left}" if left else "the code was reviewed and is still open"
+            return "review", f"the review found {left}" if left else "the code was reviewed; no finding is open"
         case Phase.COMPLETE:
             return "archive", "complete, ready to archive"
-    return "unfinished", f"{summary.phase}, and still among the open ones"
+    return "unfinished", f"{summary.phase}, but not archived yet"
 
 
 def _written(path: str) -> str:

@@ -1,4 +1,4 @@
-"""What stands around every page of a change: where it stands, its parts, and what can be decided now."""
+"""The frame of every page of a change: its phase, its tabs, its run, and the decisions that can be made now."""
 
 import contextlib
 import hashlib
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from agentd.change import Change, ChangeState, readable_documents
 from agentd.domain import AgentdError, Phase, Workflow, clock
@@ -23,13 +24,13 @@ _BAD = (Phase.REJECTED, Phase.DROPPED)
 _APPROVING = ("approve", "approve-with-notes", "accept")
 _EXPLAINED = {
     "approve": "The plan counts as approved by you, exactly as you have read it.",
-    "approve-with-notes": "Approved by you as read; your notes go to whoever builds it.",
+    "approve-with-notes": "Approved by you as read; your notes go to the implementer.",
     "accept": "The open findings count as accepted by you, with your reason.",
     "send-back": "Your reason becomes a finding that must be answered first.",
     "reject": "The change stops here until its plan is edited and challenged again.",
     "plan-wrong": "Back to planning; the code stays as it is, your reason becomes a finding.",
-    "fix": "Whoever made it answers the open findings, then it is judged again.",
-    "stop": "The run ends here; the same command goes on later.",
+    "fix": "Its author answers the open findings, then it is judged again.",
+    "stop": "The run ends here; run the same command to continue.",
 }
 _OF_CODE = {
     "approve": "The code counts as approved by you, exactly as it is now; its checks run once more.",
@@ -64,84 +65,82 @@ class DecisionOffer:
 
 @dataclass(frozen=True, slots=True)
 class PageFrame:
+    """The defaults are those of a change whose state cannot be read."""
+
     id: str
-    phase: str
-    description: str
-    is_good: bool
-    is_bad: bool
     tabs: tuple[TabLink, ...]
     running: ActiveRunView | None
-    last_output_at: str
-    choices: tuple[DecisionOffer, ...]
-    shown: str
-    """What is to come back with a decision, as JSON."""
     stamp: str
-    """Another one after every write to the change's folder."""
-    waits: str
-    waits_since: str
-    next: str
-    resume: str
-    """What going on is called; "" where there is nothing to go on with."""
-    is_resume_primary: bool
-    can_comment: bool
-    cost: float
-    budget: float | None
-    problem: str
-    """What cannot be read, and so stands in the way of an approval."""
-    hint: str
-    blocked: str
-    """Why it cannot be accepted, though all of it can be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Decidable:
+    """Different after every write to the change's folder."""
+    phase: str = ""
+    description: str = ""
+    is_good: bool = False
+    is_bad: bool = True
+    last_output_at: str = ""
     choices: tuple[DecisionOffer, ...] = ()
     shown: str = "{}"
+    """What a decision sends back, as JSON."""
+    waits: str = ""
+    waits_since: str = ""
+    next: str = ""
+    resume: str = ""
+    """The label of the button that runs the next command, or empty."""
+    is_resume_primary: bool = False
+    can_comment: bool = False
+    cost: float = 0.0
+    budget: float | None = None
     problem: str = ""
+    """What cannot be read, and so prevents an approval."""
     hint: str = ""
     blocked: str = ""
+    """Why the change cannot be accepted although it can be read."""
 
 
 def build_frame(site: Site, change: Change, here: str = "") -> PageFrame:
-    """`here` is the tab. What cannot be read is told; the rest is there, a run and its stop first."""
+    """`here` is the name of the tab. What cannot be read is reported; a run can be stopped in any case."""
     stamp, run = _stamp(change.folder), run_view.active_run_view(change, site.settings)  # no newer than what follows
     try:
         state = change.read()
     except AgentdError as error:
-        return _broken(change, here, run, error, stamp)
-    decidable, following = _decidable(change, state, run), _following(change)
-    waits, spending = _waits(site, change, state), cost_view.read_costs(change, site.settings)
-    return PageFrame(
+        broken = PageFrame(change.id, tuple(_tabs(change, None, here)), run, stamp, last_output_at=_last_output(run))
+        return replace(broken, **_problem(change, error))
+    following, waits = _following(change), _waits(site, change, state)
+    spending = cost_view.read_costs(change, site.settings)
+    frame = PageFrame(
         id=change.id,
+        tabs=tuple(_tabs(change, state, here)),
+        running=run,
+        stamp=stamp,
         phase=state.phase,
         description=state.description,
         is_good=state.phase in _GOOD,
         is_bad=state.phase in _BAD,
-        tabs=tuple(_tabs(change, state, here)),
-        running=run,
         last_output_at=_last_output(run),
-        choices=decidable.choices,
-        shown=decidable.shown,
-        stamp=stamp,
         waits=waits.words if waits else "",
         waits_since=waits.since if waits else "",
         next=following,
         resume=_resume(state, following),
-        is_resume_primary=not any(one.is_primary for one in decidable.choices),
         can_comment=state.phase.is_open,
         cost=spending.total,
         budget=spending.budget,
-        problem=decidable.problem,
-        hint=decidable.hint,
-        blocked=decidable.blocked,
     )
+    frame = replace(frame, **_decidable(change, state, run))
+    return replace(frame, is_resume_primary=not any(one.is_primary for one in frame.choices))
+
+
+def _problem(change: Change, error: Exception) -> dict[str, Any]:
+    hint = error.hint if isinstance(error, AgentdError) else ""
+    return {
+        "problem": document_view.shorten_paths(change, str(error)),
+        "hint": document_view.shorten_paths(change, hint),
+    }
 
 
 def _stamp(folder: Path) -> str:
-    """Of the files that the watch tells of."""
+    """A hash over name, time and size of the files that are watched."""
     found = []
     for path in sorted(folder.rglob("*")):
-        with contextlib.suppress(OSError):  # gone meanwhile
+        with contextlib.suppress(OSError):  # removed in the meantime
             there = path.lstat()
             found.append((path.name, there.st_ino, there.st_mtime_ns, there.st_size))
     return hashlib.sha256(repr([one for one in found if not one[0].startswith(".")]).encode()).hexdigest()[:16]
@@ -153,20 +152,17 @@ def frame_as_read(around: PageFrame, name: str, digest: str) -> PageFrame:
     return replace(around, shown=json.dumps({**shown, name: digest})) if name in shown else around
 
 
-def _decidable(change: Change, state: ChangeState, run: ActiveRunView | None) -> _Decidable:
-    """No approval of what cannot be read in full."""
+def _decidable(change: Change, state: ChangeState, run: ActiveRunView | None) -> dict[str, Any]:
+    """The fields about decisions. A change that cannot be read completely cannot be approved."""
     try:
         choices, blocked = decisions.decision_choices(change), _blocked(change, state, run)
-        broken = document_view.document_problems(change)
-        choices = tuple(one for one in choices if not broken or one.id not in _APPROVING)
+        problems = document_view.document_problems(change)
+        choices = tuple(one for one in choices if not problems or one.id not in _APPROVING)
         shown = displayed.displayed_state(change) if choices else {}
     except (AgentdError, OSError) as error:
-        hint = error.hint if isinstance(error, AgentdError) else ""
-        return _Decidable(
-            problem=document_view.shorten_paths(change, str(error)), hint=document_view.shorten_paths(change, hint)
-        )
-    problem = broken[0] if broken else ""
-    return _Decidable(tuple(map(_offer, choices)), json.dumps(shown), problem, blocked=blocked)
+        return _problem(change, error)
+    offers = tuple(map(_offer, choices))
+    return {"choices": offers, "shown": json.dumps(shown), "problem": "".join(problems[:1]), "blocked": blocked}
 
 
 def _blocked(change: Change, state: ChangeState, run: ActiveRunView | None) -> str:
@@ -182,7 +178,7 @@ def _blocked(change: Change, state: ChangeState, run: ActiveRunView | None) -> s
 
 
 def _following(change: Change) -> str:
-    """The next command; none where the records do not say how it stands."""
+    """The next command, or empty if the records cannot be read."""
     try:
         return next_command(change) or ""
     except (AgentdError, OSError):
@@ -193,44 +189,19 @@ def _waits(site: Site, change: Change, state: ChangeState) -> WaitReason | None:
     try:
         return inbox_view.change_inbox_row(site.project, change.id) if state.phase.is_open else None
     except AgentdError:
-        return None  # it went away meanwhile
+        return None  # removed in the meantime
 
 
 def _resume(state: ChangeState, following: str) -> str:
     """By the command that comes next."""
     match following.split()[1:2]:
         case [Workflow.PLAN]:
-            return "Go on planning" if state.phase is Phase.DRAFTING else "Plan on"
+            return "Revise and re-challenge" if state.phase is Phase.PROPOSED and state.verdict else "Continue planning"
+        case [Workflow.IMPL] if state.phase is Phase.CHALLENGED:
+            return "Implement"
         case [Workflow.IMPL]:
-            return "Implement" if state.phase is Phase.CHALLENGED else "Go on"
+            return "Fix and re-review" if state.verdict else "Continue implementing"
     return ""
-
-
-def _broken(change: Change, here: str, run: ActiveRunView | None, error: AgentdError, stamp: str) -> PageFrame:
-    return PageFrame(
-        id=change.id,
-        phase="",
-        description="",
-        is_good=False,
-        is_bad=True,
-        tabs=tuple(_tabs(change, None, here)),
-        running=run,
-        last_output_at=_last_output(run),
-        choices=(),
-        shown="{}",
-        stamp=stamp,
-        waits="",
-        waits_since="",
-        next="",
-        resume="",
-        is_resume_primary=False,
-        can_comment=False,
-        cost=0.0,
-        budget=None,
-        problem=document_view.shorten_paths(change, error.message),
-        hint=document_view.shorten_paths(change, error.hint),
-        blocked="",
-    )
 
 
 def _offer(choice: DecisionChoice) -> DecisionOffer:

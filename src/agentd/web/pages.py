@@ -1,4 +1,4 @@
-"""The pages: each reads what it shows, and changes nothing."""
+"""The pages. A request only reads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -116,7 +116,7 @@ def _read(site: Site, request: Request, change: Change) -> Response:
 
 
 def _spec(site: Site, request: Request, change: Change) -> Response:
-    """One of them whole, as it would be read after the archive."""
+    """A whole spec as it would be after the archive."""
     found = archive_view.whole_spec(change, request.path_params["spec"], site.settings)
     if found is None:
         raise HTTPException(404)

@@ -52,12 +52,10 @@ class RoundSummary:
     kind: str
     number: int
     verdict: str
-    reported: str
     overruled: str
     summary: str
     by: str
     model: str
-    made_by: str
     at: str
     opened: tuple[FindingSummary, ...]
     closed: tuple[FindingSummary, ...]
@@ -91,12 +89,10 @@ def _round(so_far: tuple[ReviewRecord, ...]) -> RoundSummary:
         kind=record.kind,
         number=record.round,
         verdict=record.verdict,
-        reported=record.reported,
         overruled=record.overruled or "",
         summary=record.summary,
         by=record.by,
         model=record.model or "",
-        made_by=record.made_by,
         at=record.at,
         opened=_briefs(one for one in after if one.id in own),
         closed=_briefs(one for one in after if one.id in before and not one.state.is_open),
@@ -129,7 +125,7 @@ def document_difference(change: Change, name: str, old: str | None, new: str | N
 
 
 def _text(change: Change, name: str, digest: str | None) -> str | None:
-    """Of a document that was not there: nothing. What lies in the folder as it was judged needs no copy."""
+    """The text with this hash, from the cache or the folder; empty for a document that did not exist."""
     if digest is None:
         return ""
     kept = cached_text(change, digest)
@@ -151,7 +147,7 @@ class DocumentDiff:
 
 @dataclass(frozen=True, slots=True)
 class RoundView:
-    """`left`: what was open before and still is. `where`: findings that stand beside a document."""
+    """`left`: what was open before and still is. `where`: the document of each finding that belongs to one."""
 
     round: RoundSummary
     left: tuple[FindingSummary, ...]

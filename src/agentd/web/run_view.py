@@ -1,4 +1,4 @@
-"""The run that is under way on a change, how the last one ended, and what happened: from the end of its journal."""
+"""The active run of a change, how the last one ended, and what happened, from the end of its journal."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ _HISTORY = 200  # events
 _SAID = 2000  # characters of one thing that an agent said or did
 _ACTIVITY = b'"type": "agent.activity"'
 _STARTED = b'"type": "run.started"'
-_HEAD = 400  # bytes of a line before which its type stands
+_HEAD = 400  # bytes at the start of a line, which include its type
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +68,20 @@ class ActiveRunView:
     """The step at work is empty between steps. `quiet_for`: seconds since the last sign of life."""
 
     command: str
-    workflow: str
     since: str
-    pid: int
-    run: str
     step: str
-    round: int
-    number: int
-    attempt: int
     label: str
     agent: str
     model: str
-    role: str
     steps: tuple[StepView, ...]
     actions: tuple[AgentActionView, ...]
     last_output_at: str
     quiet_for: float | None
     cost: float
     total: float
-    without_price: int
     warnings: tuple[str, ...]
     asked: WaitingQuestion | None
     problem: str
-
-    @property
-    def question(self) -> str:
-        return self.asked.question if self.asked else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +112,7 @@ class HistoryLine:
 
 
 def active_run_view(change: Change, settings: Sequence[str] = ()) -> ActiveRunView | None:
-    """None: nobody is at work. `settings` are those of the command line."""
+    """Return the active run, or None. `settings` are those of the command line."""
     holder = change.active_run()
     if holder is None:
         return None
@@ -150,28 +138,19 @@ def _running(
     step = _at_work(entries)
     total, under_way = _money(change)
     heard, at = _heard(change, entries, step), clock.utc_now().timestamp()
-    run = entries[-1].run if entries else None
     return ActiveRunView(
         command=began.command if began else holder.command,
-        workflow=began.workflow if began else "",
         since=entries[0].at if entries else holder.since,
-        pid=holder.pid,
-        run=run or "",
         step=step.step if step else "",
-        round=step.round if step else 0,
-        number=step.number if step else 0,
-        attempt=step.attempt if step else 0,
         label=board.label_of(step) if step else "",
         agent=(step.agent if step else None) or "",
         model=(step.model if step else None) or "",
-        role=(step.role if step else None) or "",
         steps=tuple(_step(row, at) for row in board.rows()),
         actions=_actions(entries)[-_ACTIONS:],
         last_output_at=f"{datetime.fromtimestamp(heard, UTC):%Y-%m-%dT%H:%M:%SZ}" if heard else "",
         quiet_for=max(0.0, round(at - heard, 1)) if heard else None,
         cost=round(board.spent.cost + under_way, 6),
         total=total,
-        without_price=board.spent.without_price,
         warnings=tuple(one.event.message for one in entries if isinstance(one.event, events.WarningIssued)),
         asked=waiting_question(change),
         problem=problem,
@@ -179,7 +158,7 @@ def _running(
 
 
 def waiting_question(change: Change) -> WaitingQuestion | None:
-    """What the run under way asks; only who knows that there is one may believe it."""
+    """What the active run asks. The file may be left from an earlier run, so check for an active one first."""
     asked = Inbox(change).asked()
     return WaitingQuestion(_word(asked, "question"), _word(asked, "at")) if asked is not None else None
 
@@ -191,7 +170,7 @@ def _word(data: dict[str, Any], name: str) -> str:
 def _ahead(
     change: Change, began: events.RunStarted | None, settings: Sequence[str]
 ) -> tuple[Sequence[PlannedStep], str]:
-    """The steps as the terminal has them; none where that cannot be known."""
+    """The planned steps, as the terminal shows them; none if they are unknown."""
     if began is None:
         return (), ""
     try:
@@ -203,7 +182,7 @@ def _ahead(
 
 
 def _at_work(entries: Sequence[events.JournalEntry]) -> events.StepStarted | None:
-    """The step that began last, if it is not over."""
+    """The last step that was started, if it has not finished."""
     for entry in reversed(entries):
         if isinstance(entry.event, events.StepFinished):
             return None
@@ -219,7 +198,7 @@ def _step(row: ProgressRow, at: float) -> StepView:
 
 
 def _actions(entries: Sequence[events.JournalEntry]) -> tuple[AgentActionView, ...]:
-    """The beginning of one that is over is left out."""
+    """What the agent did; the start of an action that has ended is left out."""
     found: list[AgentActionView] = []
     for entry in entries:
         event = entry.event
@@ -237,7 +216,7 @@ def _is_its_end(begun: AgentActionView, done: AgentActionView) -> bool:
 
 
 def _heard(change: Change, entries: Sequence[events.JournalEntry], step: events.StepStarted | None) -> float | None:
-    """The last sign of life, by the journal and by the transcript of the call at work, which has more."""
+    """The time of the last output, from the journal and from the transcript of the active call."""
     signs = [_seconds(entries[-1].at)] if entries else []
     if step and entries[-1].run:
         place = (step.step, step.round, step.number, step.attempt)
@@ -248,7 +227,7 @@ def _heard(change: Change, entries: Sequence[events.JournalEntry], step: events.
 
 
 def _money(change: Change) -> tuple[float, float]:
-    """All that the change has cost, and what of it no event has told yet."""
+    """What the change has cost in total, and the part that no event has reported yet."""
     try:
         spent, counted = change_spending(change).change, change.read().total_cost
     except AgentdError:
@@ -260,7 +239,7 @@ def _money(change: Change) -> tuple[float, float]:
 
 
 def last_run(change: Change) -> LastRun | None:
-    """How the last run ended; None: there was none, or one is under way."""
+    """How the last run ended, or None if there was none or one is active."""
     entries = _last_run(change)
     if not entries or change.active_run():
         return None
@@ -268,7 +247,7 @@ def last_run(change: Change) -> LastRun | None:
     command = began.command if isinstance(began, events.RunStarted) else ""
     end = next((one for one in reversed(entries) if isinstance(one.event, events.RunFinished)), None)
     if end is None:
-        return LastRun(command, "it was cut off", "run the same command again to go on", None, entries[-1].at)
+        return LastRun(command, "it was interrupted", "run the same command again to continue", None, entries[-1].at)
     assert isinstance(end.event, events.RunFinished)
     return LastRun(command, end.event.message, _hint(change, end.event.exit_code), end.event.exit_code, end.at)
 
@@ -281,7 +260,7 @@ def _hint(change: Change, exit_code: int) -> str:
 
 
 def run_history(change: Change, limit: int) -> tuple[HistoryLine, ...]:
-    """The last things that happened, oldest first. What an agent did in a row is one of them."""
+    """The last events, oldest first; consecutive agent actions count as one."""
     found: list[HistoryLine] = []
     row: list[events.JournalEntry] = []
     length = 0  # of the row; of thousands only the last are read

@@ -102,9 +102,9 @@ class AccessGuard:
         """What no browser does that shows a page of ours under a name of ours."""
         hosts = asked.all(b"host")
         if len(hosts) != 1 or hosts[0].lower() not in self._names:
-            return _page(421, "Nothing is served under this name.")
+            return _page(421, "Nothing is served under this host name.")
         if asked.method not in METHODS:
-            return _page(405, "This is not done here.", {"Allow": ", ".join(METHODS)})
+            return _page(405, "This method is not allowed.", {"Allow": ", ".join(METHODS)})
         if _CONTROL.search(asked.path):
             return _page(400, "There is no such page.")
         if not self._is_ours(asked):
@@ -123,7 +123,7 @@ class AccessGuard:
 
     def _enter(self, asked: CheckedRequest) -> Response:
         if asked.method != "GET":
-            return _page(405, "This is not done here.", {"Allow": "GET"})
+            return _page(405, "This method is not allowed.", {"Allow": "GET"})
         try:
             values = parse_qsl(asked.query.decode("latin-1"), keep_blank_values=True, max_num_fields=10)
         except ValueError:
@@ -131,9 +131,9 @@ class AccessGuard:
         tokens = [value for name, value in values if name == "token"]
         places = [value for name, value in values if name == "next"] or ["/"]
         if len(places) > 1 or not is_local(places[0]):
-            return _page(400, "This link leads somewhere else, so it is refused.")
+            return _page(400, "This link leads to another site, so it is refused.")
         if len(tokens) != 1 or not (self._opens(tokens[0].encode()) or self._has_pass(asked)):
-            return _page(403, "This link opens nothing. Run <code>agentd view</code> in a terminal and open its link.")
+            return _page(403, "This link is not valid. Run <code>agentd view</code> in a terminal and open its link.")
         return self._opened(places[0])
 
     def _opens(self, token: bytes) -> bool:
@@ -143,7 +143,7 @@ class AccessGuard:
         return hmac.compare_digest(token, self._token)
 
     def _opened(self, place: str) -> Response:
-        """A page that goes on by itself: after a redirect from another site a browser holds a strict cookie back."""
+        """A page that redirects by itself: after an HTTP redirect from elsewhere, browsers withhold strict cookies."""
         target = html.escape(quote(place, safe="/?&=%#:;,@!$'()*+~-._"))
         head = f'<meta http-equiv="refresh" content="0; url={target}">'
         answer = _page(200, f'<a href="{target}">Open</a>', head=head)
@@ -160,7 +160,7 @@ class AccessGuard:
         lengths = asked.all(b"content-length")
         body = None if any(int(one) > LARGEST for one in lengths if one.isdigit()) else await _body(receive)
         if body is None:
-            return _page(413, "This is too much for one form."), receive
+            return _page(413, "The form is too large."), receive
         if not self._has_csrf(asked, body):
             return _page(403, "This form is not from this viewer. Load its page again."), receive
         return None, _again(body, receive)

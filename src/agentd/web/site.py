@@ -1,4 +1,4 @@
-"""What all pages share: the project, the person who looks on, and the templates."""
+"""What all pages share: the project, the person, the templates and their filters."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -47,7 +47,7 @@ def format_moment(at: str | None, zone: tzinfo | None = None) -> str:
 
 
 def format_moment_utc(at: str | None) -> str:
-    """For who reads it elsewhere."""
+    """For readers in another time zone."""
     return format_moment(at, UTC)
 
 
@@ -127,7 +127,7 @@ def create_site(project: Project, csrf: str, settings: tuple[str, ...] = ()) -> 
 
 @cache
 def template_environment() -> Environment:
-    """Everything is escaped but what a module has made safe; a value that is missing is a mistake of ours."""
+    """Everything is escaped except `Markup`; a missing value is an error."""
     made = Environment(
         loader=PackageLoader("agentd.web"),
         autoescape=select_autoescape(["html"]),

@@ -60,7 +60,7 @@ def resolve_address(host: str, port: int) -> Address:
 
 
 def serve_app(app_of: Callable[[Address], ASGIApp], address: Address, announce: Callable[[Address], None]) -> int:
-    """Until a signal ends it; its exit code. `announce` is told where, once a browser would be answered."""
+    """Serve until a signal, and return the exit code. `announce` is called as soon as a browser can connect."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)  # uvicorn takes them while it runs, and raises them again when it is done
     signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))

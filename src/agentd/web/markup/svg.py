@@ -1,4 +1,4 @@
-"""What the drawings share: marks of SVG with escaped words, cut to the room they have. Looks are the style sheet's."""
+"""Shared by all drawings: SVG elements with escaped text, shortened to fit. The style sheet sets the looks."""
 
 import re
 from html import escape

@@ -24,7 +24,7 @@ export async function json(path, values, late = false) {
   let answer = await post(path, values, late).catch(() => { throw new Error("not saved: agentd view does not answer"); });
   if (answer.status === 403 && await renew().catch(() => false)) answer = await post(path, values, late);
   if (answer.status === 403) {
-    say("agentd view was started anew: open its new link; what you wrote is kept here");
+    say("agentd view was restarted: open its new link; what you wrote is kept here");
     throw new Error("not saved yet");
   }
   const said = await answer.json().catch(() => ({}));

@@ -58,9 +58,9 @@ function hear({ type, about = [] }) {
     soon("agentd-run"); // what happened since the page was made, and before it was heard
   } else if (type === "lost") {
     clearTimeout(lost);
-    lost = setTimeout(() => say("not connected: start agentd view again, and open its link"), patience);
+    lost = setTimeout(() => say("disconnected: run agentd view again and open its link"), patience);
   } else if (type === "unwatched") {
-    say("files are not watched just now: load the page again to see what is new");
+    say("live updates are paused: reload the page to see what is new");
   } else if (type === "watched") {
     say("");
     hasNews = true; // nobody knows
@@ -110,7 +110,7 @@ export function start() {
     if (xhr.status >= 300) { // what is there stays
       event.detail.shouldSwap = false;
       const isShut = xhr.status === 403;
-      say(isShut ? "agentd view was started anew: open its new link" : "this cannot be shown just now; it is here as it was");
+      say(isShut ? "agentd view was restarted: open its new link" : "this cannot be updated right now and may be out of date");
       return;
     }
     if (!["desk", "bar"].includes(target.id) || !isBusy()) return;
