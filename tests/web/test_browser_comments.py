@@ -76,7 +76,7 @@ def test_comment_is_saved_while_typing_and_follows_its_text(project: Scenario, s
         expect(page.locator(".paper")).to_contain_text("Before all this.")
         beside(page, "K1", WORDS)
         replace_text(spec, WORDS, "It belongs to one user")
-        expect(note(page)).to_contain_text("The text that this was about is gone")
+        expect(note(page)).to_contain_text("The text that this comments on is gone")
         expect(note(page)).to_have_class("note comment orphaned")
         expect(note(page).locator("blockquote")).to_have_text(WORDS)
     assert said(project) == ["Which pair? Say it."]

@@ -40,8 +40,8 @@ def test_run_shows_its_steps_and_can_be_stopped_and_resumed(project: Scenario) -
         tab.go(f"{HOME}/run")
         part = page.locator("#part")
         expect(part.locator(".steps .running")).to_contain_text("roposal")
-        expect(part).to_contain_text("What the agent does")
-        part.get_by_text("What the agent does").click()
+        expect(part).to_contain_text("Agent activity")
+        part.get_by_text("Agent activity").click()
         actions = part.locator("details[data-fold=actions] .story")
         expect(actions).to_contain_text("proposal.md")
         expect(actions).to_contain_text("Reading the notes.")
@@ -122,4 +122,4 @@ def test_page_reports_a_lost_server(project: Scenario) -> None:
     with visiting(project, "ERR_", "net::", "htmx:") as tab:
         tab.go(HOME)
         tab.door.process.kill()
-        expect(tab.page.locator("[data-connection]")).to_contain_text("start agentd view again")
+        expect(tab.page.locator("[data-connection]")).to_contain_text("run agentd view again")

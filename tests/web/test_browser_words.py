@@ -136,7 +136,7 @@ def test_temporarily_missing_document_stays_readable(project: Scenario, spec: Pa
     with visiting(project, ABORTED) as tab:
         page = tab.go(READ)
         spec.unlink()
-        expect(page.locator("[data-connection]")).to_contain_text("as it was")
+        expect(page.locator("[data-connection]")).to_contain_text("out of date")
         expect(page.locator(".paper")).to_contain_text(WORDS)
         spec.write_text(text.replace(WORDS, "It is back"))
         expect(page.locator(".paper")).to_contain_text("It is back")
