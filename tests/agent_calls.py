@@ -10,7 +10,7 @@ from agentd.domain.terms import Role
 from agentd.engine.calls import retries
 from agentd.engine.calls import run_context as runs
 from agentd.engine.calls.call_request import CallRequest, CallResult
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 from agentd.guard.guard import plan_write_rule
 from agentd.project.layout import find_project
 from playbooks import Action

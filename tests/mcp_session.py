@@ -16,8 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.documents import records
+from agentd.engine.tools.tool import Stage
 from agentd.engine.tools.tool_scope import ToolScope, open_run_scope, run_folder
-from agentd.engine.tools.tool_table import Stage
 from agentd.mcp.tool_server import build_server
 from agentd.project import git
 from agentd.project.layout import find_project

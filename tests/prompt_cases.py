@@ -5,7 +5,8 @@ from typing import Any
 
 from agentd.agents.registry import get_adapter
 from agentd.engine.prompts.prompt_renderer import render_prompt as render
-from agentd.engine.tools.tool_table import Stage, tools_of
+from agentd.engine.tools.tool import Stage
+from agentd.engine.tools.tool_table import tools_of
 from agentd.project.layout import find_project
 from agentd.project.trust.items import prompt_item, prompt_overrides
 from agentd.project.trust.store import grant_trust

@@ -25,7 +25,7 @@ from agentd.agents.protocol import (
     UsageUpdate,
 )
 from agentd.agents.scripted import ScriptedAgent
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 from assertions import assert_grows_linearly
 from mcp_session import staged
 from plans import example_calls

@@ -23,7 +23,7 @@ from agentd.domain.terms import Role
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.calls.run_context import RunContext
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 from agentd.project.layout import find_project
 from loopback import clis
 from loopback.claude_api import ClaudeApi

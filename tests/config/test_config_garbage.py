@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.domain.errors import BadConfig
+from agentd.project.config.config_schema import SCHEMA
 from agentd.project.config.loader import load_config
-from agentd.project.config.schema import SCHEMA
 
 KEYS = [
     *SCHEMA.keys,

@@ -39,10 +39,14 @@ PROBLEMS = [
     ("[budget]\nper_day = inf", "2: budget.per_day must be a number of at least 0, not inf"),
     ("[budget]\nper_day = 1" + "0" * 400, "2: budget.per_day must be a number of at least 0, not a huge number"),
     ("[limits]\ncalls_per_step = 0", "2: limits.calls_per_step must be a whole number of at least 1, not 0"),
-    ("[limits]\nwall_secs = 5", "2: limits.wall_secs must be a table, under [limits.wall_secs], not 5"),
+    (
+        "[limits]\nwall_secs = 5",
+        "2: limits.wall_secs must be a mapping with planner, challenger, implementer, "
+        "reviewer, not 5; write it below [limits.wall_secs]",
+    ),
     ("[limits.wall_secs]\nplanner = 0", "2: limits.wall_secs.planner must be a number above 0, not 0"),
-    ("agents = 3", "1: agents must be a table, under [agents], not 3"),
-    ("agents.codex = 3", "1: agents.codex must be a table, under [agents.codex], not 3"),
+    ("agents = 3", "1: agents must be a mapping, not 3; write it below [agents]"),
+    ("agents.codex = 3", "1: agents.codex must be a mapping with kind, command, playbook,"),
     ("project_name = 3", "1: project_name must be a text in quotes, on one line"),
     ("[git]\nsetup = 'brunch'", '2: git.setup must be "ask", "branch", "worktree" or "in-place", not "brunch"'),
     ("[git]\ncommit = '" + "x" * 999 + "'", '2: git.commit must be "off" or "per-step", not "' + "x" * 60 + '…"'),
@@ -82,9 +86,9 @@ PROBLEMS = [
     (MODELS + "['low', 'high']", "1: agents.claude.models has no model for medium, critical; add the level to one"),
     (
         MODELS + ALL + MODELS.replace("'a'", "'b'") + "['low']",
-        '8: agents.claude.models[1].complexity: "low" stands twice;',
+        '8: agents.claude.models[1].complexity: "low" is used twice;',
     ),
-    (MODELS + ALL + MODELS + "[]", '6: agents.claude.models[1].id: "a" stands twice; give each its own id'),
+    (MODELS + ALL + MODELS + "[]", '6: agents.claude.models[1].id: "a" is used twice; give each its own id'),
     (
         MODELS + ALL + "reasoning = 'low'",
         '5: agents.claude.models[0].reasoning is only for agents of kind "codex"; this',
@@ -93,14 +97,14 @@ PROBLEMS = [
         MODELS + "['hard']",
         '4: agents.claude.models[0].complexity[0] must be "low", "medium", "high" or "critical", not',
     ),
-    ("[[agents.claude.models]]\nid = 'a'\ncomplexity = " + ALL, "1: agents.claude.models[0] has no model; add it"),
+    ("[[agents.claude.models]]\nid = 'a'\ncomplexity = " + ALL, "1: agents.claude.models[0].model is missing; add it"),
     # checks and prices
-    ("[[checks]]\nname = 't'", "1: checks[0] has no command; add it"),
+    ("[[checks]]\nname = 't'", "1: checks[0].command is missing; add it"),
     ("[[checks]]\nname = ' '\ncommand = 'x'", "2: checks[0].name must be a text on one line that is not empty"),
-    ("[[checks]]\nname = 't'\ncommand = 'x'\n" * 2, '5: checks[1].name: "t" stands twice; give each its own name'),
+    ("[[checks]]\nname = 't'\ncommand = 'x'\n" * 2, '5: checks[1].name: "t" is used twice; give each its own name'),
     ("[[checks]]\nname = 't'\ncommand = 'x'\ntimeout = 0", "4: checks[0].timeout must be a number above 0, not 0"),
-    ("[checks]\nname = 't'", "1: checks must be a list of tables, each under [[checks]], not a table"),
-    ("[prices.'g-5.2']\ninput = 1", '1: prices."g-5.2" has no output; add it'),
+    ("[checks]\nname = 't'", "1: checks must be a list, not a table; write each item below [[checks]]"),
+    ("[prices.'g-5.2']\ninput = 1", '1: prices."g-5.2".output is missing; add it'),
     ("[prices.g]\ninput = -1\noutput = 1", "2: prices.g.input must be a number of at least 0, not -1"),
     # validation
     (
@@ -109,7 +113,7 @@ PROBLEMS = [
     ),
     (
         "[validation]\nscenario_pattern = '(a'",
-        "2: validation.scenario_pattern must be a regular expression of Python: missing ), unterminated subpattern",
+        "2: validation.scenario_pattern must be a Python regular expression: missing ), unterminated subpattern",
     ),
     (
         "[validation.severity]\ntoo-long = 'none'",

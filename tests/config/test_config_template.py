@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.agents.registry import ADAPTERS
+from agentd.domain.schema import MapOf, Shape, Table
 from agentd.domain.terms import Role
+from agentd.project.config.config_schema import AGENT, CHECK, PRICE, SCHEMA
 from agentd.project.config.loader import load_config
-from agentd.project.config.schema import AGENT, CHECK, PRICE, SCHEMA
 from agentd.project.config.settings import CheckSettings
-from agentd.project.config.shapes import ConfigShape, MapShape, TableShape
 from agentd.project.config.template import default_tree, render_template, template
 
 __all__ = ["room"]
@@ -90,16 +90,16 @@ def test_every_schema_key_has_a_default_in_the_template() -> None:
     assert found - optional == set(), "in the schema, not in the template"
 
 
-def _keys(shape: ConfigShape, tree: object, path: str = "") -> Iterator[str]:
+def _keys(shape: Shape, tree: object, path: str = "") -> Iterator[str]:
     """The keys of the schema that the tree does not have."""
-    if isinstance(shape, MapShape) and isinstance(tree, dict):
+    if isinstance(shape, MapOf) and isinstance(tree, dict):
         for name, item in tree.items():
             yield from _keys(shape.item, item, f"{path}{name}.")
-    elif isinstance(shape, TableShape):
+    elif isinstance(shape, Table):
         for key, inner in shape.keys.items():
             if isinstance(tree, dict) and key in tree:
                 yield from _keys(inner, tree[key], f"{path}{key}.")
-            elif not isinstance(inner, MapShape):
+            elif not isinstance(inner, MapOf):
                 yield f"{path}{key}"
 
 

@@ -15,8 +15,8 @@ from agentd.documents import records
 from agentd.documents.text import LineKind, LineScanner
 from agentd.engine.context import context_files
 from agentd.engine.context.context_files import judge_context, planner_context
-from agentd.engine.tools.dispatch import call_tool
-from agentd.engine.tools.tool_table import Stage, tools_of
+from agentd.engine.tools.tool import Stage
+from agentd.engine.tools.tool_table import call_tool, tools_of
 from agentd.project.layout import find_project
 from assertions import assert_recorded
 from mcp_session import lay_out, staged

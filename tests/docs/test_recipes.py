@@ -1,12 +1,16 @@
 """The recipes of CONTRIBUTING.md work: each test follows one in a copy of the source and uses the result."""
 
+import asyncio
+import json
 import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from mcp import Client, StdioServerParameters
 
+from mcp_session import text_of
 from scenario import Scenario
 from source_tree import ROOT
 
@@ -66,3 +70,27 @@ def test_agent_recipe_adds_an_agent(box: Scenario, source: Path, tmp_path: Path)
     plan = box.agentd("plan", "greet", "Greet people", "--skip-clarify", "--json")
     assert "parrot" in plan.json["error"]["message"]
     assert 'out| {"say": "Hello"}' in box.agentd("log", "greet", "--transcript").out
+
+
+def test_tool_recipe_adds_a_tool(project: Scenario, source: Path) -> None:
+    (source / "engine" / "tools" / "count_tools.py").write_text(recipe("Add an MCP tool"))
+    table = source / "engine" / "tools" / "tool_table.py"
+    add_name(table, "_MODULES = (", "count_tools, ")
+    add_name(table, "from agentd.engine.tools import ", "count_tools, ")
+    project.write("poem.txt", "one\ntwo\n")
+    env = {**copied(project, source).variables(), "PYTHONPATH": str(source.parent)}
+    server = StdioServerParameters(
+        command=sys.executable, args=["-P", "-m", "agentd", "mcp"], env=env, cwd=str(project.root)
+    )
+
+    async def session() -> tuple[dict[str, object], str, str]:
+        async with Client(server) as client:
+            (tool,) = [one for one in (await client.list_tools()).tools if one.name == "count_lines"]
+            answer = await client.call_tool("count_lines", {"path": "poem.txt"})
+            refusal = await client.call_tool("count_lines", {})
+            return tool.input_schema, text_of(answer), text_of(refusal)
+
+    schema, answer, refusal = asyncio.run(session())
+    assert schema["required"] == ["path"]
+    assert json.loads(answer) == {"lines": 2}
+    assert refusal == "bad-argument: path is missing; add it"

@@ -18,7 +18,7 @@ from agentd.demo.playback import typed_command as played
 from agentd.demo.story import ACTS
 from agentd.domain import yaml12
 from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
-from agentd.project.config.schema import SCHEMA
+from agentd.project.config.config_schema import SCHEMA
 from reference import commands, endings, layout, machine, settings
 from reference.types_in_words import rows_of
 

@@ -108,7 +108,7 @@ WRONG = {
     "no mapping": (TEXT + "- K4\n", "line 46 must be a mapping"),
     "a severity": (
         TEXT.replace("note", "huge"),
-        "line 28: severity is 'huge', which is none of: blocker, should, note",
+        "line 28: severity is 'huge', which is not one of blocker, should, note",
     ),
     "an id": (TEXT.replace("K3", "C3"), "line 28: invalid id 'C3'; ids look like K1"),
     "the last id twice": (

@@ -333,7 +333,7 @@ def test_planner_that_writes_during_clarify_has_failed(project: Scenario, path: 
         ([{**TOKEN, "options": ["Yes", "Yes"], "recommended": "Yes"}], "questions[0].options has 'Yes' twice"),
         ([{**TOKEN, "options": ["Yes", " Yes"], "recommended": "Yes"}], "questions[0].options has 'Yes' twice"),
         ([{**TOKEN, "options": ["Yes"], "recommended": "Yes"}], "questions[0].options has 1 entries"),
-        ([{**TOKEN, "why": " "}], "questions[0].why is too short"),
+        ([{**TOKEN, "why": " "}], "questions[0].why is ; send a text"),
     ],
 )
 def test_invalid_questions_are_refused_by_the_tool(project: Scenario, bad: list[dict[str, Any]], words: str) -> None:

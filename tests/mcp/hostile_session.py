@@ -19,8 +19,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 
 from agentd.documents import clarifications, proposal, review_blocks, spec, tasks
+from agentd.engine.tools.tool import Stage
 from agentd.engine.tools.tool_scope import WRITTEN_FILE, run_folder
-from agentd.engine.tools.tool_table import Stage
 from agentd.project.layout import find_project
 from mcp_session import Staged, connected, staged, text_of
 from plans import EXAMPLE

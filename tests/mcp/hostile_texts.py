@@ -10,7 +10,7 @@ from typing import Any
 from hostile_session import NEW, HostileSession
 
 from agentd.documents.prose import is_empty_phrase
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 
 YAML = {
     "three dashes": "---",

@@ -6,7 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
-from agentd.engine.tools.tool_table import Stage, tools_of
+from agentd.engine.tools.tool import Stage
+from agentd.engine.tools.tool_table import tools_of
 from mcp_session import GENERATIONS, TRANSPORTS, Staged, connected, staged, text_of
 from plans import example_calls
 from scenario import Scenario

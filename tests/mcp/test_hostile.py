@@ -18,7 +18,8 @@ from mcp import Client
 
 from agentd.change import lifecycle
 from agentd.documents import tasks
-from agentd.engine.tools.tool_table import TOOLS, Stage, Tool, tools_of
+from agentd.engine.tools.tool import Stage, Tool
+from agentd.engine.tools.tool_table import TOOLS, tools_of
 from agentd.project import git
 from agentd.project.layout import find_project
 from mcp_session import connected, staged, text_of

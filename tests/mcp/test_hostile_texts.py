@@ -6,7 +6,7 @@ import pytest
 from hostile_session import HostileSession, sessions
 from hostile_texts import CARRIERS, LINES, PAYLOADS, Marked
 
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 
 WRITING = [name for name, carrier in CARRIERS.items() if carrier.tool.startswith("create_")]
 REPORTING = [name for name in CARRIERS if name not in WRITING]

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from hostile_session import make_project, snapshot
 
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 from mcp_session import http_server, over_http, staged, text_of
 from program import AGENTD, PATIENCE, Program
 from scenario import Scenario

@@ -15,7 +15,7 @@ import pytest
 from hostile_session import Answer as Said
 from hostile_session import check_answer, make_project, snapshot
 
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 from mcp_session import staged
 from program import AGENTD, PATIENCE, Program
 from scenario import Scenario

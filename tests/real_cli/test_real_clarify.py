@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from agentd.engine.tools.tool_table import Stage, tools_of
+from agentd.engine.tools.tool import Stage
+from agentd.engine.tools.tool_table import tools_of
 from loopback import plans
 from loopback.gemini_api import Own
 from loopback.model import Call, Model, Request, Turn

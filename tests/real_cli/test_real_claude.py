@@ -17,7 +17,8 @@ from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallResult
-from agentd.engine.tools.tool_table import Stage, tools_of
+from agentd.engine.tools.tool import Stage
+from agentd.engine.tools.tool_table import tools_of
 from agentd.project.layout import find_project
 from loopback import clis, recording
 from loopback.claude_api import ClaudeApi

@@ -16,7 +16,7 @@ from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallResult
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 from agentd.project.layout import find_project
 from loopback import clis, recording
 from loopback.codex_api import CodexApi, Elsewhere
@@ -99,7 +99,7 @@ def test_tool_of_another_stage_and_invalid_call_are_refused(
         assert not (run.folder / "report.json").exists()
     recording.keep("codex", "refusals", change, project)
     assert "unsupported call" in seen(conversation.asked[1])
-    assert "the field summary is missing" in seen(conversation.asked[2])
+    assert "summary is missing" in seen(conversation.asked[2])
     did = [(one.text, one.ok) for one in journal_of(change, events.AgentActivity) if one.ok is not None]
     assert did == [("create_proposal", False), ("create_proposal", True)]
 

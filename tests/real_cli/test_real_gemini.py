@@ -14,7 +14,7 @@ from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
 from agentd.engine.calls import retries
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 from agentd.project.layout import find_project
 from loopback.clis import need
 from loopback.gemini_api import GeminiApi, Own, heard, offered

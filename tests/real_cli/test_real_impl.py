@@ -15,7 +15,8 @@ from agentd.change.folder import Change
 from agentd.documents import tasks
 from agentd.domain import events
 from agentd.domain.terms import TaskStatus
-from agentd.engine.tools.tool_table import Stage, tools_of
+from agentd.engine.tools.tool import Stage
+from agentd.engine.tools.tool_table import tools_of
 from loopback import plans
 from loopback.claude_home import KEY as CLAUDE_KEY
 from loopback.claude_home import claude_home

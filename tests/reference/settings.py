@@ -2,13 +2,13 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentd.domain import schema as shapes
 from agentd.domain.humanize import quote_toml
-from agentd.project.config import shapes
-from agentd.project.config.schema import SCHEMA
+from agentd.project.config.config_schema import SCHEMA
 from agentd.project.config.template import check_defaults, default_tree, template
 from agentd.validation import CODE_RULES, RULES
 from reference.markdown import code, plain, sentence, table
@@ -52,8 +52,8 @@ class Words:
 class Section:
     name: str
     is_list: bool
-    keys: Mapping[str, shapes.ConfigShape]
-    needs: tuple[str, ...]
+    keys: Mapping[str, shapes.Shape]
+    required: Sequence[str]
 
 
 def page() -> str:
@@ -90,24 +90,24 @@ def told() -> Words:
     return words
 
 
-def _below(shape: shapes.TableShape, name: str, is_list: bool) -> Iterator[Section]:
+def _below(shape: shapes.Table, name: str, is_list: bool) -> Iterator[Section]:
     inner = {key: one for key, one in shape.keys.items() if _is_section(one)}
     own = {key: one for key, one in shape.keys.items() if key not in inner}
     if own:
-        yield Section(name, is_list, own, shape.needs)
+        yield Section(name, is_list, own, shape.required)
     for key, one in inner.items():
         path = _join(name, key)
-        if isinstance(one, shapes.TableShape):
+        if isinstance(one, shapes.Table):
             yield from _below(one, path, False)
-        elif isinstance(one, shapes.MapShape):
+        elif isinstance(one, shapes.MapOf):
             yield from _below(one.item, _join(path, "<model>" if key == "prices" else "<name>"), False)
-        elif isinstance(one, shapes.ListShape) and isinstance(one.item, shapes.TableShape):
+        elif isinstance(one, shapes.ListOf) and isinstance(one.item, shapes.Table):
             yield from _below(one.item, path, True)
 
 
-def _is_section(shape: shapes.ConfigShape) -> bool:
-    is_rows = isinstance(shape, shapes.ListShape) and isinstance(shape.item, shapes.TableShape)
-    return is_rows or isinstance(shape, shapes.TableShape | shapes.MapShape)
+def _is_section(shape: shapes.Shape) -> bool:
+    is_rows = isinstance(shape, shapes.ListOf) and isinstance(shape.item, shapes.Table)
+    return is_rows or isinstance(shape, shapes.Table | shapes.MapOf)
 
 
 def _section(one: Section, words: Words) -> str:
@@ -118,7 +118,7 @@ def _section(one: Section, words: Words) -> str:
         [
             code(key),
             plain(_type(shape)),
-            "needed" if key in one.needs else code(_written(defaults[key])) if key in defaults else "",
+            "needed" if key in one.required else code(_written(defaults[key])) if key in defaults else "",
             plain(words.keys.get(_join(one.name, key), "")),
         ]
         for key, shape in one.keys.items()
@@ -135,16 +135,13 @@ def _defaults(one: Section) -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
-def _type(shape: shapes.ConfigShape) -> str:
-    if isinstance(shape, shapes.ListShape):
+def _type(shape: shapes.Shape) -> str:
+    if isinstance(shape, shapes.ListOf):
         return f"a list, each {_type(shape.item)}"
-    if isinstance(shape, shapes.RegexShape):
+    if isinstance(shape, shapes.Regex):
         return f"a regular expression{f' with {shape.count} groups, {shape.groups}' if shape.groups else ''}"
-    if isinstance(shape, shapes.NameShape):
-        return shape.form
-    if isinstance(shape, shapes.ChoiceShape):
+    if isinstance(shape, shapes.Choice):
         return ", ".join(code(quote_toml(word)) for word in shape.words)
-    assert isinstance(shape, shapes.ScalarShape), f"no words for a {type(shape).__name__}"
     return shape.expected
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from agentd.engine.tools.tool_table import TOOLS, Stage, Tool, tools_of
+from agentd.engine.tools.tool import Stage, Tool
+from agentd.engine.tools.tool_table import TOOLS, tools_of
 from reference.markdown import code, plain, table
 
 _HEAD = """# MCP tools
@@ -22,7 +23,7 @@ def page() -> str:
 
 
 def _tool(tool: Tool) -> str:
-    rows = [list(row) for row in _rows(tool.arguments.schema(), "")]
+    rows = [list(row) for row in _rows(tool.arguments.json_schema(), "")]
     arguments = table(("argument", "value", "", "meaning"), rows)
     return f"## {tool.name}\n\n{plain(tool.about)}\n\nStages: {', '.join(tool.stages)}.\n\n{arguments}"
 

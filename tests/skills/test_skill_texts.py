@@ -12,7 +12,8 @@ from agentd.agents.protocol import SkillFiles, SkillWorkflow
 from agentd.agents.registry import CLIS
 from agentd.agents.skills import SKILL_WORKFLOWS, render_skill
 from agentd.cli.app import app
-from agentd.engine.tools.tool_table import TOOLS, Stage
+from agentd.engine.tools.tool import Stage
+from agentd.engine.tools.tool_table import TOOLS
 
 SKILLS = {name: cli.skills for name, cli in CLIS.items() if cli.skills}
 EACH = [

@@ -8,9 +8,8 @@ import pytest
 
 from agentd.documents import records
 from agentd.documents.records import FindingEdit
-from agentd.engine.tools.dispatch import call_tool
-from agentd.engine.tools.refusal import ToolRefusal
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage, ToolRefusal
+from agentd.engine.tools.tool_table import call_tool
 from agentd.storage import files
 from mcp_session import Staged, staged
 from playbooks import finding

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from agentd.engine.tools import path_walk
 from agentd.engine.tools.project_files import DirectoryEntry, ProjectFiles
-from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool import ToolRefusal
 from program import PATIENCE
 from scenario import Scenario
 
@@ -348,7 +348,7 @@ def test_a_sparse_file_of_a_terabyte_is_not_read_to_its_end(
 AS_NOBODY = """
 import os, sys
 from agentd.engine.tools.project_files import ProjectFiles
-from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool import ToolRefusal
 import difflib, hashlib
 
 os.chdir(sys.argv[1])

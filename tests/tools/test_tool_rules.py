@@ -12,10 +12,9 @@ from agentd.change.folder import document_hash
 from agentd.documents import proposal, tasks
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import TaskStatus
-from agentd.engine.tools.dispatch import call_tool
-from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool import Stage, ToolRefusal
 from agentd.engine.tools.tool_scope import ToolScope, run_folder
-from agentd.engine.tools.tool_table import TOOLS, Stage
+from agentd.engine.tools.tool_table import TOOLS, call_tool
 from agentd.project.layout import find_project
 from mcp_session import Staged, lay_out, staged
 from plans import EXAMPLE, example_calls
@@ -181,8 +180,12 @@ def test_failed_match_shows_the_nearest_line(plan: Hands) -> None:
         ("create_spec", {"renamed": [{"from": "R4", "to": "the fourth"}]}, "bad-argument: renamed has no id"),
         ("create_spec", {"scenarios.0.requirement": "R9"}, "requirement-unknown: "),
         ("create_spec", {"requirements.0.id": "R5"}, "requirement-duplicate: 'R5' stands twice"),
-        ("create_spec", {"requirements.0.id": "R0"}, "bad-argument: requirements[0].id is 'R0'; send it like R1"),
-        ("create_spec", {"requirements.0.titel": "x"}, "bad-argument: unknown field requirements[0].titel; use title"),
+        ("create_spec", {"requirements.0.id": "R0"}, 'bad-argument: requirements[0].id is "R0"; send a text like R1'),
+        (
+            "create_spec",
+            {"requirements.0.titel": "x"},
+            "bad-argument: unknown key requirements[0].titel; did you mean title?",
+        ),
         ("write_spec", {"content": "# Spec: x\n\n## Overview\n\nx\n"}, "invalid-document: line 1: heading-missing"),
         ("write_spec", {"content": "---\na: [\n---\n# Spec\n"}, "invalid-document: "),
         ("create_tasks", {"tasks.0.depends": ["logic.9"]}, "dependency-unknown: task 1.1 depends on 2.9"),
@@ -345,8 +348,11 @@ def test_code_evidence_is_read_from_the_reviewed_tree(review: Hands) -> None:
         ({"findings": [finding(severity="high")]}, "open-high: APPROVED while C4"),
         ({"verdict": "REJECTED", "findings": []}, "finding-needed: REJECTED without an open finding"),
         ({"previous": [{"id": "C8", "state": "fixed", "note": "x"}]}, "finding-unknown: there is no finding C8; these"),
-        ({"findings": [finding(severity="awful")]}, "bad-argument: findings[0].severity is str 'awful'; send one of"),
-        ({"summary": " "}, "bad-argument: summary is too short"),
+        (
+            {"findings": [finding(severity="awful")]},
+            'bad-argument: findings[0].severity is "awful"; send "high", "medium"',
+        ),
+        ({"summary": " "}, 'bad-argument: summary is " "; send a text'),
     ],
 )
 def test_contradictory_report_is_refused(challenge: Hands, more: dict[str, Any], words: str) -> None:
@@ -505,7 +511,7 @@ def test_personal_session_only_reads_while_a_run_is_active(project: Scenario) ->
 
 
 def test_personal_session_must_name_the_change(unbound: Hands) -> None:
-    assert unbound.refused("validate_change", {}).startswith("bad-argument: the field change_id is missing")
+    assert unbound.refused("validate_change", {}).startswith("bad-argument: change_id is missing")
     assert unbound.refused("get_change", {"change_id": "ad-oauth"}).startswith(
         "not-found: there is no change 'ad-oauth'; did"
     )

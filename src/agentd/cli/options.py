@@ -15,7 +15,7 @@ from agentd.cli.change_argument import change_argument
 from agentd.cli.trust import trust_option
 from agentd.documents import Clarification
 from agentd.domain import GitSetup, UsageError
-from agentd.engine import TOOLS, RunOptions, ToolRefusal, clarifications_from_rows
+from agentd.engine import TOOLS, RunOptions, ToolRefusal, check_arguments, clarifications_from_rows
 
 _ANSWERS_HINT = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…"}], at most 5'
 
@@ -31,9 +31,9 @@ def read_answers(path: str) -> tuple[Clarification, ...]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}", _ANSWERS_HINT) from None
     rows = data.get("questions") if isinstance(data, dict) else data
-    shape = next(tool.arguments for tool in TOOLS if tool.name == "create_clarifications").fields["questions"]
+    shape = next(tool.arguments for tool in TOOLS if tool.name == "create_clarifications").keys["questions"]
     try:
-        checked = shape.check(rows, "questions")
+        checked = check_arguments(shape, rows, "questions")
     except ToolRefusal as error:
         raise UsageError(f"{path}: {error.what}; {error.instead}", _ANSWERS_HINT) from None
     return clarifications_from_rows(checked)

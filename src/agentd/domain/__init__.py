@@ -4,7 +4,8 @@ terms          phases, roles, severities, verdicts and the other enumerations
 errors         the error tree; each class carries its exit code and a hint
 state_machine  the table of transitions: phase and event to the next phase
 events         what can happen during a run, and how the journal stores it
-clock, humanize, yaml12, fields   times, values as text, YAML 1.2, checked mappings
+schema         shapes of data from outside: configuration, tool arguments, stored mappings
+clock, humanize, yaml12   times, values as text, YAML 1.2
 """
 
 from typing import TYPE_CHECKING
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         WrongPhase,
     )
     from agentd.domain.events import Event, JournalEntry, NoticeIssued, WarningIssued
-    from agentd.domain.fields import FieldReader
     from agentd.domain.humanize import (
         KeyPath,
         dotted_key,
@@ -58,6 +58,23 @@ if TYPE_CHECKING:
         quote_toml,
         show_value,
         usd_digits,
+    )
+    from agentd.domain.schema import (
+        Choice,
+        FieldReader,
+        Flag,
+        Integer,
+        ListOf,
+        ListRule,
+        MapOf,
+        Name,
+        Number,
+        Regex,
+        Shape,
+        ShapeProblem,
+        Table,
+        Text,
+        TextOrTable,
     )
     from agentd.domain.state_machine import TRANSITIONS, TransitionEvent, check_decision, event_for_verdict, next_phase
     from agentd.domain.terms import (

@@ -66,8 +66,8 @@ def dotted_key(path: KeyPath) -> str:
 
 def show_value(value: object) -> str:
     """Return a value for a message: short, on one line."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
     if isinstance(value, str):
         return quote_toml(value if len(value) <= _LENGTH else value[:_LENGTH] + "…")
     if isinstance(value, dict):

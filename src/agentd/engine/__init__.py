@@ -41,11 +41,10 @@ if TYPE_CHECKING:
         plan_complexity,
         read_plan_facts,
     )
-    from agentd.engine.tools.dispatch import call_tool
     from agentd.engine.tools.question_tools import clarifications_from_rows
-    from agentd.engine.tools.refusal import ToolRefusal
+    from agentd.engine.tools.tool import Stage, ToolRefusal, check_arguments
     from agentd.engine.tools.tool_scope import ToolScope, open_run_scope
-    from agentd.engine.tools.tool_table import TOOLS, Stage, tools_of
+    from agentd.engine.tools.tool_table import TOOLS, call_tool, tools_of
     from agentd.engine.tools.tree_diff import ChangedPath, changed_files, diff_by_file
     from agentd.engine.workflows.change_start import (
         OpenedChange,

@@ -20,7 +20,7 @@ _QUICK = ("read_file", "list_directory")  # done sooner than a thread is found f
 
 def build_server(binding: ToolScope) -> Server[Any]:
     tools = [
-        types.Tool(name=tool.name, description=tool.about, input_schema=tool.arguments.schema())
+        types.Tool(name=tool.name, description=tool.about, input_schema=tool.arguments.json_schema())
         for tool in tools_of(binding.stage)
     ]
     one_at_a_time = anyio.CapacityLimiter(1)  # a session's calls follow one another, as its writes must

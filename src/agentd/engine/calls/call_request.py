@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentd.domain import Complexity, Role
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 
 
 @dataclass(frozen=True, kw_only=True)

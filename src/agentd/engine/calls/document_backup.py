@@ -13,8 +13,8 @@ from pathlib import Path
 from agentd.change import Change, plan_files
 from agentd.domain import StepStatus
 from agentd.engine.calls.call_request import CallRequest
+from agentd.engine.tools.tool import Stage
 from agentd.engine.tools.tool_scope import WRITTEN_FILE
-from agentd.engine.tools.tool_table import Stage
 from agentd.guard import plan_write_rule
 from agentd.storage import files
 

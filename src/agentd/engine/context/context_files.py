@@ -34,7 +34,8 @@ from agentd.engine.context.context_reader import (
 )
 from agentd.engine.context.implementer_brief import CLARIFICATIONS, DESCRIPTION
 from agentd.engine.tools.project_files import ReadFile
-from agentd.engine.tools.tool_table import TOOLS, Stage, tools_of
+from agentd.engine.tools.tool import Stage
+from agentd.engine.tools.tool_table import TOOLS, tools_of
 from agentd.engine.tools.tree_diff import changed_files, tree_diff
 
 PLANNER = 30_000  # characters of the whole

@@ -10,7 +10,7 @@ from agentd.change import Change
 from agentd.documents import InvalidDocument, one_line, parse_spec
 from agentd.domain import CHANGE_ID, pluralize, printable
 from agentd.engine.tools.project_files import ProjectFiles, ReadFile
-from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool import ToolRefusal
 from agentd.project import git
 
 _SPECS = "agentd/specs"

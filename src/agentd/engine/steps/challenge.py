@@ -9,7 +9,7 @@ from agentd.engine.steps import judge_call
 from agentd.engine.steps.planner import call_planner
 from agentd.engine.steps.step_context import CHALLENGER_SPEC, StepContext
 from agentd.engine.tools.question_tools import ANSWERS
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 
 REPROPOSAL_STEP = CHALLENGER_SPEC.answer
 

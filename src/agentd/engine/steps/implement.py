@@ -13,7 +13,7 @@ from agentd.engine.context.implementer_brief import implementer_brief
 from agentd.engine.steps import code_trees, judge_call
 from agentd.engine.steps.step_context import REVIEWER_SPEC, StepContext
 from agentd.engine.tools.question_tools import ANSWERS
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 
 _GIT = tuple(f"git {name}" for name in ("diff", "log", "show", "status", "blame", "grep", "ls-files"))
 _TAIL = 3000  # characters of a failed check's output

@@ -23,7 +23,7 @@ from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.calls.run_context import change_project
 from agentd.engine.steps.step_context import StepContext, read_plan_facts
 from agentd.engine.tools.question_tools import QUESTIONS
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 from agentd.guard import plan_write_rule
 from agentd.storage import files
 from agentd.validation import RuleFinding

@@ -14,7 +14,7 @@ from agentd.engine.steps import code_trees, engine_findings, judge_call
 from agentd.engine.steps.check_run import CheckRun
 from agentd.engine.steps.step_context import REVIEWER_SPEC, StepContext
 from agentd.engine.tools.judge_tools import RUN_FILE, overruled_because
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage
 from agentd.storage import files
 
 

@@ -22,7 +22,8 @@ from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.calls.run_context import RunContext, change_project
 from agentd.engine.context.context_files import judge_context, planner_context
 from agentd.engine.prompts.prompt_renderer import render_prompt
-from agentd.engine.tools.tool_table import Stage, tools_of
+from agentd.engine.tools.tool import Stage
+from agentd.engine.tools.tool_table import tools_of
 from agentd.project import Config
 from agentd.storage import files
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from agentd.change import Change, LocatedChange, MainSpecs, check_plan, validate_change
 from agentd.documents import PROPOSAL_FILE, InvalidDocument, decode_text, proposal_body
 from agentd.engine.tools.project_files import SIZE
-from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool import ToolRefusal
 from agentd.engine.tools.tool_scope import ToolScope
 from agentd.storage import files
 from agentd.validation import RuleFinding, count_by_severity, is_valid

@@ -17,11 +17,20 @@ from agentd.documents import (
     current_findings,
     decode_text,
 )
-from agentd.domain import ChallengeVerdict, FindingState, ReviewVerdict, Severity, clock, join_words
+from agentd.domain import (
+    ChallengeVerdict,
+    Choice,
+    FindingState,
+    ListOf,
+    ReviewVerdict,
+    Severity,
+    Text,
+    clock,
+    join_words,
+)
 from agentd.engine.tools.reading_tools import short_name
-from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool import CHANGE, PATH, REFERENCE, Stage, ToolRefusal, fields, integer, tool
 from agentd.engine.tools.tool_scope import ToolScope
-from agentd.engine.tools.tool_table import Stage
 from agentd.project import git
 from agentd.storage import files
 
@@ -79,6 +88,55 @@ RUN_FILE = "run.json"  # what the step knows: base and tree, failed checks, the 
 _PREFIX = {Stage.CHALLENGE: "C", Stage.REVIEW: "V"}
 
 
+@tool(
+    (Stage.CHALLENGE, Stage.REVIEW),
+    "Report your verdict. Send new findings only, each with evidence (file, line, a quote copied from the file), "
+    "and in `previous` your word on every finding of earlier rounds. APPROVED needs every high finding settled; "
+    "any other verdict needs an open finding. Sent again, the last accepted report counts.",
+    fields(
+        CHANGE
+        | {
+            "verdict": Text(1, 40, line=True),
+            "summary": Text(1, 2000),
+            "findings": ListOf(
+                fields(
+                    {
+                        "severity": Choice(*Severity),
+                        "title": Text(1, 120, line=True),
+                        "what": Text(1, 2000),
+                        "suggestion": Text(1, 2000),
+                        "requirement?": REFERENCE,
+                        "evidence?": fields(
+                            {
+                                "file": PATH,
+                                "line?": integer(1, 100_000_000),
+                                "quote?": Text(1, 500, line=True),
+                            }
+                        ),
+                    }
+                ),
+                0,
+                50,
+            ),
+            "previous?": ListOf(
+                fields(
+                    {
+                        "id": Text(1, 12, line=True),
+                        "state": Choice("fixed", "open", "withdrawn"),
+                        "note": Text(1, 1000),
+                    }
+                ),
+                0,
+                200,
+            ),
+        },
+        {
+            "verdict": f"challenge: {', '.join(ChallengeVerdict)}; review: {', '.join(ReviewVerdict)}",
+            "findings": "new ones only; an empty array if there are none",
+            "previous": "findings of earlier rounds; one that is not mentioned stays open",
+        },
+    ),
+)
 def append_review(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     reported = _verdict(binding.stage, arguments["verdict"])

@@ -32,7 +32,7 @@ from agentd.documents import (
     text_before_blocks,
     unknown_dependencies,
 )
-from agentd.domain import TaskStatus, clock
+from agentd.domain import Choice, Layer, ListOf, TaskAction, TaskStatus, Text, TextOrTable, clock
 from agentd.engine.tools.document_store import (
     current_text,
     read_main_specs,
@@ -40,7 +40,19 @@ from agentd.engine.tools.document_store import (
     require_once,
     store_document,
 )
-from agentd.engine.tools.refusal import ToolRefusal, nearest_names
+from agentd.engine.tools.tool import (
+    CHANGE,
+    ID,
+    LINE,
+    PATH,
+    REFERENCE,
+    Stage,
+    ToolRefusal,
+    fields,
+    integer,
+    nearest_names,
+    tool,
+)
 from agentd.engine.tools.tool_scope import ToolScope
 from agentd.validation import path_problem
 
@@ -80,6 +92,35 @@ def _refuse_status(before: str, after: str) -> None:
             raise ToolRefusal("not-writable", f"the status of task {one.id} is agentd's to set", "leave it as it was")
 
 
+@tool(
+    (Stage.PLAN,),
+    "Write proposal.md: what changes and why, and which specs it affects. Sent again, it revises the document.",
+    fields(
+        CHANGE
+        | {
+            "summary": Text(10, 1000),
+            "why": Text(10, 4000),
+            "what_changes": ListOf(LINE, 1, 30),
+            "impact": fields(
+                {
+                    "scope": Choice("patch", "minor", "major"),
+                    "affected_specs": ListOf(
+                        TextOrTable(ID, fields({"id": ID, "depends?": ListOf(ID, 0, 20)})),
+                        0,
+                        20,
+                    ),
+                    "affected_files": integer(0, 10_000),
+                    "affected_code?": ListOf(PATH, 0, 50),
+                    "breaking_changes?": Text(0, 2000),
+                },
+                {
+                    "affected_specs": "ids of the specs this change writes, each with the specs it depends on",
+                    "affected_files": "how many files of code will change",
+                },
+            ),
+        }
+    ),
+)
 def create_proposal(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     impact = _impact(arguments["impact"])
@@ -121,6 +162,33 @@ def _impact(data: dict[str, Any]) -> Impact:
     )
 
 
+@tool(
+    (Stage.PLAN,),
+    "Write tasks.md: small tasks by layer (data, logic, integration, testing), each with one file and the "
+    "requirement it works on. Task data.1 is the same as 1.1.",
+    fields(
+        CHANGE
+        | {
+            "tasks": ListOf(
+                fields(
+                    {
+                        "layer": Choice(*Layer),
+                        "number": integer(1, 99),
+                        "title": Text(1, 100, line=True),
+                        "file": fields({"path": PATH, "action": Choice(*TaskAction)}),
+                        "spec_ref?": REFERENCE,
+                        "description": Text(1, 2000),
+                        "depends?": ListOf(Text(1, 20, line=True), 0, 50),
+                        "depends_on?": ListOf(Text(1, 20, line=True), 0, 50),
+                    },
+                    {"spec_ref": "required if the change has specs: <spec>:R1", "depends": "ids such as data.1"},
+                ),
+                1,
+                200,
+            )
+        }
+    ),
+)
 def create_tasks(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     rows = [{**row, "depends": row.get("depends") or row.get("depends_on") or []} for row in arguments["tasks"]]
@@ -174,6 +242,12 @@ def _references(binding: ToolScope, change: Change) -> set[str]:
     return found
 
 
+@tool(
+    (Stage.PLAN,),
+    "Replace one exact text in proposal.md, specs/*.md or tasks.md; everything else stays as it is. The text "
+    "must occur exactly once: copy it from read_file.",
+    fields(CHANGE | {"path": PATH, "old_text": Text(1, 50_000), "new_text": Text(0, 50_000)}),
+)
 def edit_file(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     name = _editable(arguments["path"], change)

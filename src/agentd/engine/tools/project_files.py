@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from agentd.engine.tools.path_walk import PathWalk, WalkProblem, WalkStopped
-from agentd.engine.tools.refusal import ToolRefusal, nearest_names
+from agentd.engine.tools.tool import ToolRefusal, nearest_names
 from agentd.storage import files
 
 LENGTH = 1024  # characters of a path

@@ -16,11 +16,10 @@ from agentd.documents import (
     render_clarifications,
     round_findings,
 )
-from agentd.domain import ChangeNotFound, NotCheckedOut, Phase, clock
+from agentd.domain import ChangeNotFound, Choice, ListOf, NotCheckedOut, Phase, Text, clock
 from agentd.engine.tools.document_store import current_text, store_document
-from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool import CHANGE, LINE, NAMED, Stage, ToolRefusal, fields, tool
 from agentd.engine.tools.tool_scope import ToolScope
-from agentd.engine.tools.tool_table import Stage
 from agentd.project import git
 from agentd.storage import files
 
@@ -28,6 +27,20 @@ ANSWERS = "answers.json"
 GUARD_PREFIX = "agentd:guard"
 
 
+@tool(
+    (Stage.PLAN, Stage.IMPLEMENT),
+    "Answer an open finding: fixed (after you changed a file) or disputed, with a note that says what was "
+    "changed or why it is no fault. The judge decides whether it is closed.",
+    fields(
+        CHANGE
+        | {
+            "id": Text(1, 12, line=True),
+            "answer": Choice("fixed", "disputed"),
+            "note": Text(1, 1000),
+        },
+        {"id": "the id of an open finding, such as C1"},
+    ),
+)
 def answer_finding(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     records = change.records("review" if binding.stage is Stage.IMPLEMENT else "challenge")
@@ -82,6 +95,30 @@ def _changed_since(change: Change, record: ReviewRecord) -> list[str]:
 QUESTIONS = "questions.json"
 
 
+@tool(
+    (Stage.CLARIFY,),
+    "Ask the person what you must know before you plan: at most 5 questions, each with options, the one you "
+    "recommend, and why it matters. If the description is clear, send an empty list.",
+    fields(
+        CHANGE
+        | {
+            "questions": ListOf(
+                fields(
+                    {
+                        "topic": Text(1, 60, line=True),
+                        "question": Text(1, 500),
+                        "why": Text(1, 500),
+                        "options": ListOf(LINE, 2, 5),
+                        "recommended": Text(1, 500),
+                    },
+                    {"why": "what depends on the answer", "recommended": "one of the options, word for word"},
+                ),
+                0,
+                5,
+            )
+        }
+    ),
+)
 def ask_questions(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     questions = [_plain(one) for one in arguments["questions"]]
@@ -107,6 +144,27 @@ def _check_options(options: Sequence[str], recommended: str, where: str) -> None
         raise ToolRefusal("bad-argument", what, f"send one of {', '.join(options)}")
 
 
+@tool(
+    (Stage.UNBOUND,),
+    "Write clarifications.md: what the person was asked and answered, for a change that has no proposal yet.",
+    fields(
+        NAMED
+        | {
+            "questions": ListOf(
+                fields(
+                    {
+                        "topic": Text(1, 60, line=True),
+                        "question": Text(1, 500),
+                        "answer": Text(1, 2000),
+                        "rationale?": Text(0, 1000),
+                    }
+                ),
+                1,
+                5,
+            )
+        }
+    ),
+)
 def create_clarifications(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = _unborn(binding, arguments["change_id"])
     name = CLARIFICATIONS_FILE

@@ -24,9 +24,20 @@ from agentd.documents import (
     parse_tasks,
     text_before_blocks,
 )
-from agentd.domain import AgentdError, TaskStatus
+from agentd.domain import AgentdError, Flag, TaskStatus
 from agentd.engine.tools.project_files import ReadFile
-from agentd.engine.tools.refusal import ToolRefusal, nearest_names
+from agentd.engine.tools.tool import (
+    CHANGE,
+    NAMED,
+    PATH,
+    RANGE,
+    RANGE_ABOUT,
+    Stage,
+    ToolRefusal,
+    fields,
+    nearest_names,
+    tool,
+)
 from agentd.engine.tools.tool_scope import ToolScope
 from agentd.engine.tools.tree_diff import changed_files, tree_diff
 from agentd.storage import files
@@ -35,6 +46,11 @@ MANY = 200
 _ROW = ("change_id", "phase", "round", "verdict", "open", "cost", "running", "updated_at", "next", "overlaps")
 
 
+@tool(
+    (Stage.UNBOUND,),
+    "List the changes of this project with phase, open findings, cost and the next command.",
+    fields({"all?": Flag()}, {"all": "archived and dropped ones too"}),
+)
 def list_changes(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     places = ChangeLocator(binding.project)
     found = places.open() + (places.archived() if arguments.get("all") else [])
@@ -43,6 +59,11 @@ def list_changes(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any
     return {"changes": [_row(binding, one, among) for one in found[:MANY]]}
 
 
+@tool(
+    (Stage.UNBOUND,),
+    "Show one change: phase, documents, open findings, tasks and the next command.",
+    fields(NAMED),
+)
 def get_change(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     places = ChangeLocator(binding.project)
@@ -119,6 +140,12 @@ def text_piece(text: str, offset: int, limit: int) -> str:
 _DOCUMENT = re.compile(r"agentd/changes/([^/]+)/((?:proposal|tasks|clarifications|specs/[^/]+)\.md)")
 
 
+@tool(
+    tuple(Stage),
+    "Read a text file of the project. Paths are relative to the project root; the change's own documents also by "
+    "short name, such as proposal.md or specs/auth-flow.md.",
+    fields(CHANGE | {"path": PATH} | RANGE, RANGE_ABOUT),
+)
 def read_file(binding: ToolScope, arguments: dict[str, Any]) -> str:
     file = binding.ground(_maybe_change(binding, arguments)).read(arguments["path"])
     if document := _DOCUMENT.fullmatch(file.place):
@@ -137,12 +164,22 @@ def _text(file: ReadFile) -> str:
         raise ToolRefusal("binary", error.message, "read another file") from None
 
 
+@tool(
+    tuple(Stage),
+    "List a folder of the project; without a path, the project root.",
+    fields(CHANGE | {"path?": PATH}),
+)
 def list_directory(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     found = binding.ground(_maybe_change(binding, arguments)).entries(arguments.get("path", "."))
     entries = [{"name": one.name, "kind": one.kind, "size": one.size} for one in found.entries]
     return {"path": found.path, "entries": entries, "left_off": found.left_off}
 
 
+@tool(
+    (Stage.PLAN, Stage.IMPLEMENT, Stage.UNBOUND),
+    "Check the documents of the change against the rules: format, references, dependencies. Changes nothing.",
+    fields(CHANGE | {"strict?": Flag()}),
+)
 def validate_change(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     from agentd.engine.tools.document_store import (
         check_documents,
@@ -160,6 +197,12 @@ def validate_change(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, 
     return summarize_findings(findings, arguments.get("strict", False))
 
 
+@tool(
+    (Stage.REVIEW,),
+    "What the implementation changed, as a unified diff; with a path only that file, without one a list of all "
+    "changed files first.",
+    fields(CHANGE | {"path?": PATH} | RANGE, RANGE_ABOUT),
+)
 def get_diff(binding: ToolScope, arguments: dict[str, Any]) -> str:
     """Between the base tree and the tree under review, as the run has them."""
     change = binding.change_of(arguments)

@@ -22,7 +22,7 @@ from agentd.documents import (
     set_frontmatter_keys,
     unfence_code,
 )
-from agentd.domain import Severity
+from agentd.domain import Choice, ListOf, Severity, Text
 from agentd.engine.tools.document_store import (
     check_documents,
     current_text,
@@ -31,10 +31,71 @@ from agentd.engine.tools.document_store import (
     require_once,
     store_document,
 )
-from agentd.engine.tools.refusal import ToolRefusal, nearest_names
+from agentd.engine.tools.tool import CHANGE, ID, LINE, Stage, ToolRefusal, fields, nearest_names, tool
 from agentd.engine.tools.tool_scope import ToolScope
 
 
+@tool(
+    (Stage.PLAN,),
+    "Write specs/<spec_id>.md: checkable requirements and the scenarios that show them. If agentd/specs has "
+    "this spec, send only what changes: a new requirement with a free id, a changed one with its whole new text.",
+    fields(
+        CHANGE
+        | {
+            "spec_id": ID,
+            "title": Text(1, 100, line=True),
+            "overview": Text(10, 4000),
+            "requirements": ListOf(
+                fields(
+                    {
+                        "id": Text(1, 12, line=True, pattern=r"R[1-9][0-9]*", like="R1"),
+                        "title": Text(1, 100, line=True),
+                        "description": Text(1, 4000),
+                        "priority?": Choice(*Severity),
+                    }
+                ),
+                0,
+                50,
+            ),
+            "scenarios": ListOf(
+                fields(
+                    {
+                        "name": Text(1, 100, line=True),
+                        "requirement?": Text(1, 12, line=True),
+                        "given?": ListOf(LINE, 0, 10, accepts_one=True),
+                        "when": ListOf(LINE, 1, 10, accepts_one=True),
+                        "then": ListOf(LINE, 1, 10, accepts_one=True),
+                    },
+                    {"requirement": "the id of the requirement it shows, such as R1"},
+                ),
+                0,
+                100,
+            ),
+            "flow_diagram?": Text(0, 8000),
+            "removed?": ListOf(
+                fields(
+                    {
+                        "id?": Text(1, 20, line=True),
+                        "scenario?": Text(1, 100, line=True),
+                        "reason": Text(1, 1000),
+                    }
+                ),
+                0,
+                50,
+            ),
+            "renamed?": ListOf(
+                fields({"from": Text(1, 140, line=True), "to": Text(1, 140, line=True)}),
+                0,
+                50,
+            ),
+        },
+        {
+            "flow_diagram": "Mermaid",
+            "removed": "only where agentd/specs has the spec: requirements by id or scenarios by name",
+            "renamed": "only where agentd/specs has the spec: `R4: Old title` to `R4: New title`",
+        },
+    ),
+)
 def create_spec(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     name, main = _spec_target(binding, change, arguments["spec_id"])
@@ -47,6 +108,11 @@ def create_spec(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]
         return store_document(binding, change, name, text, old is not None)
 
 
+@tool(
+    (Stage.PLAN,),
+    "Write specs/<spec_id>.md as plain Markdown, with the same content as create_spec. Frontmatter is added.",
+    fields(CHANGE | {"spec_id": ID, "content": Text(1, 200_000)}),
+)
 def write_spec(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     name, main = _spec_target(binding, change, arguments["spec_id"])

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentd.change import Change, ChangeLocator
 from agentd.domain import AgentdError, Busy, ChangeNotFound, NotCheckedOut
 from agentd.engine.tools.project_files import ProjectFiles
-from agentd.engine.tools.refusal import ToolRefusal
-from agentd.engine.tools.tool_table import Stage
+from agentd.engine.tools.tool import Stage, ToolRefusal
 from agentd.project import Project
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class ToolScope:
                 raise ToolRefusal("wrong-change", f"this server is bound to {self.change.id}", "leave change_id out")
             return self.change
         if not asked:
-            raise ToolRefusal("bad-argument", "the field change_id is missing", "send the id of a change")
+            raise ToolRefusal("bad-argument", "change_id is missing", "send the id of a change")
         return self.find(asked)
 
     def find(self, change_id: str) -> Change:

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentd.domain import KeyPath
+from agentd.domain import KeyPath, ListOf, MapOf, Shape, ShapeProblem, Table
+from agentd.project.config.config_schema import SCHEMA
 from agentd.project.config.layers import ConfigLayer, LayerRank
-from agentd.project.config.schema import SCHEMA
-from agentd.project.config.shapes import ConfigShape, ListShape, MapShape, ShapeProblem, TableShape
 
 AGENTS = "agents"
 
@@ -32,9 +31,7 @@ class MergedConfig(NamedTuple):
     names: Mapping[KeyPath, ConfigLayer]
 
     def tree(self) -> dict[str, Any]:
-        root: dict[str, Any] = {
-            key: {} for key, shape in SCHEMA.keys.items() if isinstance(shape, TableShape | MapShape)
-        }
+        root: dict[str, Any] = {key: {} for key, shape in SCHEMA.keys.items() if isinstance(shape, Table | MapOf)}
         for path, leaf in self.leaves.items():
             table = root
             for part in path[:-1]:
@@ -59,16 +56,16 @@ def _touches(path: KeyPath, broken: Sequence[KeyPath]) -> bool:
 def _names(tree: Mapping[str, Any]) -> Iterator[KeyPath]:
     for key, shape in SCHEMA.keys.items():
         table = tree.get(key)
-        if isinstance(shape, MapShape) and isinstance(table, dict):
+        if isinstance(shape, MapOf) and isinstance(table, dict):
             yield from ((key, name) for name, item in table.items() if isinstance(item, dict))
 
 
-def _leaves(shape: ConfigShape, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-    if not isinstance(shape, TableShape | MapShape):
+def _leaves(shape: Shape, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    if not isinstance(shape, Table | MapOf):
         yield path, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            inner = shape.item if isinstance(shape, MapShape) else shape.keys.get(key)
+            inner = shape.item if isinstance(shape, MapOf) else shape.keys.get(key)
             if inner:
                 yield from _leaves(inner, item, (*path, key))
 
@@ -118,20 +115,20 @@ def _defaults(default: LayerReading, kinds: Mapping[str | int, _KindChange]) -> 
 
 
 def _in_order(
-    shape: ConfigShape,
+    shape: Shape,
     path: KeyPath,
     found: Mapping[KeyPath, ConfigLeaf],
     names: Mapping[KeyPath, ConfigLayer],
     default: ConfigLayer,
 ) -> Iterator[tuple[KeyPath, ConfigLeaf]]:
-    if isinstance(shape, TableShape):
+    if isinstance(shape, Table):
         for key, inner in shape.keys.items():
             yield from _in_order(inner, (*path, str(key)), found, names, default)
-    elif isinstance(shape, MapShape):
+    elif isinstance(shape, MapOf):
         for name in names:
             if name[:-1] == path:
                 yield from _in_order(shape.item, name, found, names, default)
     elif path in found:
         yield path, found[path]
-    elif isinstance(shape, ListShape):
+    elif isinstance(shape, ListOf):
         yield path, ConfigLeaf([], default)

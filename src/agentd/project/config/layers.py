@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentd.domain import KeyPath, nearest_word, printable, show_value
-from agentd.project.config.schema import SCHEMA, shape_at
-from agentd.project.config.shapes import ConfigShape, MapShape, TableShape, TextShape
+from agentd.domain import KeyPath, MapOf, Shape, Table, Text, nearest_word, printable, show_value
+from agentd.project.config.config_schema import SCHEMA, shape_at
 
 # No key of ours lies this deep, and a file from elsewhere may go deeper than Python can follow.
 _DEPTH = 10
@@ -229,12 +228,12 @@ def _no_variable(name: str, paths: Sequence[KeyPath], known: Iterable[str]) -> s
     )
 
 
-def _keys(shape: ConfigShape, path: KeyPath, trees: Sequence[Mapping[str, Any]]) -> Iterator[KeyPath]:
+def _keys(shape: Shape, path: KeyPath, trees: Sequence[Mapping[str, Any]]) -> Iterator[KeyPath]:
     """Every key that can be set, with the free names found in the trees."""
-    if isinstance(shape, TableShape):
+    if isinstance(shape, Table):
         for key, inner in shape.keys.items():
             yield from _keys(inner, (*path, key), trees)
-    elif isinstance(shape, MapShape):
+    elif isinstance(shape, MapOf):
         maps = [tree.get(str(path[0])) for tree in trees]
         for name in dict.fromkeys(name for names in maps if isinstance(names, dict) for name in names):
             yield from _keys(shape.item, (*path, name), trees)
@@ -253,14 +252,14 @@ def _single(rank: LayerRank, label: str, path: KeyPath, text: str) -> ConfigLaye
     return ConfigLayer(rank, label, value)
 
 
-def _value(text: str, shape: ConfigShape | None) -> object:
+def _value(text: str, shape: Shape | None) -> object:
     """A TOML value; the text itself where it is none, or where a text is wanted (`project_name=2024`)."""
     try:
         tree = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
     value = tree["value"]
-    if len(tree) > 1 or (isinstance(shape, TextShape) and not isinstance(value, str)):
+    if len(tree) > 1 or (isinstance(shape, Text) and not isinstance(value, str)):
         return text
     return value
 

@@ -12,8 +12,12 @@ from agentd.domain import (
     Complexity,
     GitSetup,
     KeyPath,
+    ListOf,
+    MapOf,
     Role,
     Severity,
+    ShapeProblem,
+    Table,
     dotted_key,
     join_choices,
     nearest_word,
@@ -22,9 +26,9 @@ from agentd.domain import (
     show_value,
 )
 from agentd.project.config import layers
+from agentd.project.config.config_schema import ASK, OFF, PRICE, shape_at
 from agentd.project.config.layer_merge import AGENTS, LayerReading, MergedConfig, merge_layers, read_layer
 from agentd.project.config.layers import ConfigFault, ConfigLayer, LayerRank
-from agentd.project.config.schema import ASK, OFF, PRICE
 from agentd.project.config.settings import (
     BudgetSettings,
     CheckSettings,
@@ -34,7 +38,6 @@ from agentd.project.config.settings import (
     ValidationSettings,
     WorkflowSettings,
 )
-from agentd.project.config.shapes import ShapeProblem
 from agentd.project.config.template import check_defaults, default_tree
 from agentd.storage import read_once
 
@@ -72,7 +75,10 @@ def _check_roles(merged: MergedConfig, broken: Collection[KeyPath]) -> LocatedPr
             if likely
             else f"add [agents.{dotted_key((name,))}], or take {join_choices(agents)}"
         )
-        yield layer, ShapeProblem(path, f"{dotted_key(path)} names {quote_toml(name)}, which is no agent; {advice}")
+        yield (
+            layer,
+            ShapeProblem(path, message=f"{dotted_key(path)} names {quote_toml(name)}, which is no agent; {advice}"),
+        )
 
 
 def _check_agent(
@@ -82,14 +88,17 @@ def _check_agent(
         return
     kind = merged.leaves[(*path, "kind")].value
     if kind not in ADAPTERS:
-        yield layer, ShapeProblem(path, f"{dotted_key(path)} has no kind; set kind = {join_choices(_ONLY['command'])}")
+        yield (
+            layer,
+            ShapeProblem(path, message=f"{dotted_key(path)} has no kind; set kind = {join_choices(_ONLY['command'])}"),
+        )
         return
     for key, kinds in _ONLY.items():
         leaf = merged.leaves.get((*path, key))
         if leaf and kind not in kinds:
             yield leaf.layer, _misplaced((*path, key), kind, kinds)
         elif not leaf and kind in kinds and key in _NEEDED and (*path, key) not in broken:
-            yield layer, ShapeProblem(path, f"{dotted_key(path)} has no {key}; {_NEEDED[key]}")
+            yield layer, ShapeProblem(path, message=f"{dotted_key(path)} has no {key}; {_NEEDED[key]}")
     models = merged.leaves[(*path, "models")]
     for index, model in enumerate(models.value):
         if "reasoning" in model and kind not in _ONLY["reasoning"]:
@@ -98,14 +107,15 @@ def _check_agent(
 
 def _misplaced(path: KeyPath, kind: str, kinds: tuple[str, ...]) -> ShapeProblem:
     return ShapeProblem(
-        path, f"{dotted_key(path)} is only for agents of kind {join_choices(kinds)}; this one is {quote_toml(kind)}"
+        path,
+        message=f"{dotted_key(path)} is only for agents of kind {join_choices(kinds)}; this one is {quote_toml(kind)}",
     )
 
 
 def _check_price(
     merged: MergedConfig, path: KeyPath, layer: ConfigLayer, broken: Collection[KeyPath]
 ) -> LocatedProblem:
-    given = {str(leaf[-1]): None for leaf in merged.leaves if leaf[:-1] == path}
+    given = {str(leaf[-1]): True for leaf in merged.leaves if leaf[:-1] == path}
     for problem in PRICE.missing(given, path):
         if not any(place[: len(path)] == path for place in broken):
             yield layer, problem
@@ -234,4 +244,9 @@ def _across(merged: MergedConfig, readings: Iterable[LayerReading]) -> Iterator[
 
 
 def _fault(layer: ConfigLayer, problem: ShapeProblem) -> ConfigFault:
-    return ConfigFault(layer.rank, layer.label, layer.line(problem.path), problem.message)
+    message, shape, key = str(problem), shape_at(problem.path), dotted_key(problem.path)
+    if isinstance(shape, Table | MapOf) and not problem.message:
+        message += f"; write it below [{key}]"
+    elif isinstance(shape, ListOf) and isinstance(shape.item, Table) and not problem.message:
+        message += f"; write each item below [[{key}]]"
+    return ConfigFault(layer.rank, layer.label, layer.line(problem.path), message)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from agentd.domain import SetupError, printable
+from agentd.project.config.config_schema import AGENT
 from agentd.project.config.layer_merge import AGENTS, ConfigLeaf
 from agentd.project.config.layers import LayerRank
-from agentd.project.config.schema import AGENT
 from agentd.project.config.settings import AgentSettings, CheckSettings, Config
 from agentd.project.config.template import default_tree
 from agentd.project.layout import Project
