@@ -190,7 +190,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("an agent may send the plan back", "        TransitionEvent.PLAN_WRONG,\n", ""),
         ("a plan passes that needs revision", "NEEDS_REVISION: Phase.PROPOSED", "NEEDS_REVISION: Phase.CHALLENGED"),
         ("a blank reason is a reason", "and not why.strip():", "and not why:")),
-    *mutants_of("domain/fields.py", "change/test_state.py",
+    *mutants_of("domain/schema.py", "change/test_state.py",
         ("any number is an amount", "if not -1e12 < number < 1e12:", "if False:"),
         ("true is a number", "not isinstance(value, kind) or isinstance(value, bool)", "not isinstance(value, kind)")),
     *mutants_of("domain/humanize.py", "domain/test_figures.py",
