@@ -259,7 +259,7 @@ def test_stop_and_resume_results_are_reported(project: Scenario) -> None:
     project.challenged("REJECTED")
     assert "Nothing is running for add-oauth." in post("stop").text
     answer = post("resume")
-    assert answer.status_code == 409 and "add-oauth has nothing to go on with" in answer.text
+    assert answer.status_code == 409 and "add-oauth has nothing to continue" in answer.text
     for amount in ("many", "-1", "0", "inf", "nan"):
         assert post("resume", budget=amount).status_code == 400
     assert post("resume", budget=" ").status_code == 409

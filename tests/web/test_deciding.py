@@ -275,12 +275,12 @@ def test_run_can_be_resumed_in_the_background_and_stopped(project: Scenario) -> 
     change = project.proposed([{"wait": 600}]).change
     assert decisions.stop_change(change) == ActionResult(True, "Nothing is running for add-oauth.")
     told = decisions.resume_change(change)
-    assert (told.ok, told.message) == (True, "add-oauth goes on in the background.")
+    assert (told.ok, told.message) == (True, "add-oauth continues in the background.")
     wait_until(lambda: project.started_steps() == ["challenge"], "it is at work")
     busy = decisions.resume_change(change)
     assert not busy.ok and "is being worked on by" in busy.message
     stopped = decisions.stop_change(change)
-    assert stopped.ok and stopped.hint == "agentd plan add-oauth --json"
+    assert stopped.ok and stopped.hint == "agentd plan add-oauth"
     assert change.active_run() is None and change.read().phase is Phase.PROPOSED
 
 
@@ -305,5 +305,5 @@ def test_refused_resume_is_reported(project: Scenario) -> None:
 
 def test_rejected_change_cannot_be_resumed(project: Scenario) -> None:
     change = project.challenged("REJECTED", *FOUND).change
-    with pytest.raises(Refusal, match="add-oauth has nothing to go on with"):
+    with pytest.raises(Refusal, match="add-oauth has nothing to continue"):
         decisions.resume_change(change)

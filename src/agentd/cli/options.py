@@ -1,7 +1,8 @@
-"""The options of a planning command, and what they say about it."""
+"""The options of the workflow commands."""
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -15,21 +16,29 @@ from agentd.cli.change_argument import change_argument
 from agentd.cli.trust import trust_option
 from agentd.documents import Clarification
 from agentd.domain import GitSetup, UsageError
-from agentd.engine import TOOLS, RunOptions, ToolRefusal, check_arguments, clarifications_from_rows
+from agentd.engine import (
+    TOOLS,
+    PersonDecision,
+    RunOptions,
+    RunRequest,
+    ToolRefusal,
+    check_arguments,
+    clarifications_from_rows,
+)
 
 _ANSWERS_HINT = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…"}], at most 5'
 
 
-@cache  # a pipe can be read once, and a command looks at the answers more often
+@cache  # a pipe can be read only once
 def read_answers(path: str) -> tuple[Clarification, ...]:
-    """A list of questions, or an object that has one."""
+    """Read a list of answered questions, or an object that has one."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             data: Any = json.load(file)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", _ANSWERS_HINT) from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON: {error}", _ANSWERS_HINT) from None
+        raise UsageError(f"{path} is not JSON: {error}", _ANSWERS_HINT) from None
     rows = data.get("questions") if isinstance(data, dict) else data
     shape = next(tool.arguments for tool in TOOLS if tool.name == "create_clarifications").keys["questions"]
     try:
@@ -51,12 +60,12 @@ class _MoneyType(click.ParamType[float]):
         except ValueError:
             amount = 0.0
         if not 0 < amount < math.inf:
-            self.fail(f"{value} is no amount above 0; --dry-run spends nothing", param, ctx)
+            self.fail(f"{value} is not an amount above 0; --dry-run spends nothing", param, ctx)
         return amount
 
 
 def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
-    """The options that all of them take; the function gets them as one."""
+    """Add the options every workflow command takes; the function receives them as one object."""
 
     def decorate(function: Callable[..., int]) -> click.Command:
         def called(change_id: str, **values: Any) -> int:
@@ -64,7 +73,7 @@ def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
             known |= {name: known[name] or 0.0 for name in ("max_cost", "raise_budget")}
             settings = click.get_current_context().find_root().obj or ()
             return function(
-                change_id, CommandOptions(command=command, wanted=change_id, settings=settings, **known), **values
+                change_id, CommandOptions(command=command, requested_id=change_id, settings=settings, **known), **values
             )
 
         for option in reversed(_RUN_OPTIONS):
@@ -76,9 +85,9 @@ def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
 
 
 _RUN_OPTIONS = (
-    click.option("--new-session", is_flag=True, help="Give a fresh agent the documents and findings."),
-    click.option("--max-cost", type=_MoneyType(), metavar="USD", help="What this command may spend at most."),
-    click.option("--raise-budget", type=_MoneyType(), metavar="USD", help="What the change may cost from now on."),
+    click.option("--new-session", is_flag=True, help="Continue with a fresh agent session."),
+    click.option("--max-cost", type=_MoneyType(), metavar="USD", help="Limit what this command may spend."),
+    click.option("--raise-budget", type=_MoneyType(), metavar="USD", help="Raise what the change may cost in total."),
     trust_option,
     output.yes_option,
     output.json_option,
@@ -87,40 +96,40 @@ _RUN_OPTIONS = (
 
 
 def new_options(function: Callable[..., int]) -> Callable[..., int]:
-    """What matters only for a change that is new."""
+    """Add the options that only matter for a new change."""
     for option in reversed(_NEW_OPTIONS):
         function = option(function)
     return function
 
 
-detach_option = click.option("--detach", is_flag=True, help="Go on in the background; agentd wait ID waits for it.")
+detach_option = click.option("--detach", is_flag=True, help="Run in the background; agentd wait ID waits for it.")
 
 _NEW_OPTIONS = (
-    click.option("--light", is_flag=True, help="For a small change: one session writes all, no self-review."),
-    click.option("--skip-clarify", is_flag=True, help="Ask no questions; plan from the description alone."),
+    click.option("--light", is_flag=True, help="For a small change: one session writes everything, no self-review."),
+    click.option("--skip-clarify", is_flag=True, help="Skip the questions; plan from the description alone."),
     click.option(
         "--clarifications",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE.json",
-        help="Questions with their answers, instead of being asked.",
+        help="Read the answers to questions from a file.",
     ),
     click.option(
         "--git",
         "git_setup",
         type=click.Choice([str(one) for one in GitSetup]),
-        help="Where a new change lives: on a branch, in a work tree of its own, or in place.",
+        help="Where a new change lives: on its own branch, in its own worktree, or in place.",
     ),
     click.option("--depends-on", multiple=True, metavar="ID", help="A change that must be archived before this one."),
-    click.option("--allow-dirty", is_flag=True, help="A work tree may leave uncommitted files behind."),
+    click.option("--allow-dirty", is_flag=True, help="Let a worktree leave uncommitted files behind."),
 )
 
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """How the command speaks, and what it was told."""
+    """The parsed options of a workflow command."""
 
     command: str
-    wanted: str
+    requested_id: str
     settings: tuple[str, ...]
     as_json: bool = False
     as_events: bool = False
@@ -144,7 +153,7 @@ class CommandOptions:
     known_failures: str = ""
 
     @property
-    def wishes(self) -> RunOptions:
+    def run_options(self) -> RunOptions:
         return RunOptions(
             yes=self.yes,
             light=self.light,
@@ -158,38 +167,18 @@ class CommandOptions:
             known_failures=self.known_failures,
         )
 
-    def again(self, change_id: str) -> str:
-        """What to type to go on: the description is in STATE.yaml, and the id may have become another."""
-        flags = [flag for flag, is_set in (("--yes", self.yes), ("--json", self.as_json)) if is_set]
-        return " ".join(["agentd", self.command, change_id, *self._limits, *flags])
-
-    def arguments(self, change_id: str) -> list[str]:
-        """The same command on the change as it is now made, for another process."""
-        settings = [word for one in self.settings for word in ("--set", one)]
-        flags = {
-            "--light": self.light,
-            "--skip-clarify": self.skip_clarify,
-            "--new-session": self.new_session,
-            "--rechallenge": self.rechallenge,
-            "--review": self.review,
-            "--trust": self.trusting,
-            "--yes": self.yes,
-            "--json": self.as_json,
-        }
-        values = {
-            "--clarifications": self.clarifications,
-            "--tasks": self.tasks,
-            "--known-failures": self.known_failures,
-            "--raise-budget": f"{self.raise_budget:.10g}" if self.raise_budget else "",
-        }
-        given = [word for flag, value in values.items() if value for word in (flag, value)]
-        chosen = [flag for flag, is_set in flags.items() if is_set]
-        return [*settings, self.command, change_id, *self._limits, *given, *chosen]
-
-    @property
-    def _limits(self) -> list[str]:
-        rounds = ["--rounds", str(self.rounds)] if self.rounds is not None else []
-        return [*rounds, *(["--max-cost", f"{self.max_cost:.10g}"] if self.max_cost else [])]
+    def request(self, decision: PersonDecision | None = None) -> RunRequest:
+        return RunRequest(
+            command=self.command,
+            options=self.run_options,
+            settings=self.settings,
+            requested_id=self.requested_id,
+            max_cost=self.max_cost,
+            raise_budget=self.raise_budget,
+            decision=decision,
+            command_line=f"agentd {shlex.join(sys.argv[1:])}",
+            resume_flags=("--json",) if self.as_json else (),
+        )
 
     @property
     def can_ask(self) -> bool:

@@ -117,6 +117,14 @@ def show_result(
     return exit_code
 
 
+def print_json(data: dict[str, Any]) -> None:
+    _print(_json(data))
+
+
+def print_text(text: str) -> None:
+    _print(text)
+
+
 def _json(data: dict[str, Any]) -> str:
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return json.dumps(data, indent=2, ensure_ascii=not is_utf8)

@@ -1,149 +1,126 @@
-"""From the options to a run, and from the run to its end in words: what all workflows share."""
+"""Running a workflow from the terminal: options in, live view, result out. The engine does the work."""
 
-import contextlib
-import functools
 import json
-import os
-import shlex
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from agentd.change import Change, ChangeLocator, Decision, open_change, save_outcome
-from agentd.cli import output, run_summary
+from agentd.change import Change, Decision, open_change
+from agentd.cli import output, run_summary, terminal_prompts
 from agentd.cli.live_display import watch_run
 from agentd.cli.options import CommandOptions
 from agentd.cli.terminal_person import TerminalPerson
+from agentd.cli.terminal_prompts import PromptOption
 from agentd.cli.trust import ensure_trust
-from agentd.domain import AgentdError, Busy, Interrupted, UsageError, Workflow
+from agentd.domain import Busy, GitSetup, UsageError
 from agentd.engine import (
+    NewChange,
+    PersonDecision,
     PlannedStep,
-    RunOptions,
-    StepContext,
-    begin_run,
+    RunRequest,
+    RunResult,
     belongs_to_workflow,
-    build_result,
     change_project,
     check_reading,
+    commit_pending,
     current_reading,
-    decide_code,
-    decide_plan,
+    current_result,
     deliver_decision,
-    impl_steps,
+    inspect_repository,
+    list_names,
+    open_or_create_change,
     pending_question,
-    plan_steps,
-    raise_budget,
+    planned_steps,
+    run_workflow,
+    settled_result,
+    start_detached,
 )
-from agentd.project import Config, Project, WorkflowSettings, find_project, git, load_config
+from agentd.project import Config, Project, find_project, git, load_config
 
-WorkflowFunction = Callable[[StepContext, RunOptions], None]
-StepsFunction = Callable[[Change, WorkflowSettings], list[PlannedStep]]
+seen_option = click.option("--seen", default="", metavar="DIGEST", help="Decide only if this is the current content.")
+
+
+def run_change(change: Change, options: CommandOptions, request: RunRequest | None = None) -> int:
+    """Run the command on the change, here or in the background, and show the result."""
+    request = request or options.request()
+    if result := settled_result(change, request):
+        return show_run_result(options, result)
+    if options.detach and (holder := change.active_run()):
+        raise Busy(f"{change.id} is being worked on by {holder}", f"agentd wait {change.id}")
+    config = load_trusted_config(change_project(change), options)
+    if options.detach:
+        started = start_detached(change, request)
+        if isinstance(started, RunResult):
+            return show_run_result(options, started)
+        return _show_started(change, options, started)
+    title = f"agentd {options.command} {change.id}"
+
+    def steps() -> list[PlannedStep]:
+        return planned_steps(change, request, config.workflow)
+
+    with watch_run(title, steps, options.mode, output.is_verbose()) as view:
+        person = TerminalPerson(view, change.tree) if options.can_ask else None
+        result = run_workflow(change, request, view, person)
+    return show_run_result(options, result, person.shown_findings if person else ())
 
 
 def load_trusted_config(project: Project, options: CommandOptions) -> Config:
-    """What the repository wants run is trusted, or nothing goes on."""
-    in_force = load_config(project.config_file, flags=options.settings)
-    ensure_trust(project, in_force, options.trusting, options.can_ask)
-    return in_force
+    """Load the configuration and make sure that its commands are trusted, by asking if possible."""
+    config = load_config(project.config_file, flags=options.settings)
+    ensure_trust(project, config, options.trusting, options.can_ask)
+    return config
 
 
-def run_workflow(
-    change: Change,
-    options: CommandOptions,
-    work: WorkflowFunction,
-    workflow: Workflow = Workflow.PLAN,
-    told: Callable[[], tuple[str, int | None]] = lambda: ("", None),
-    ahead: StepsFunction | None = None,
-) -> int:
-    """Do the work, look on, and tell how it ended: a verdict and a failure alike as one result.
-
-    `told` gives message and exit code, for work whose end is no verdict.
-    """
-    there = change_project(change)
-    in_force = load_trusted_config(there, options)
-    before, failure, person = len(change.read().llm_calls), None, None
-    ahead = ahead or (plan_steps if workflow is Workflow.PLAN else impl_steps)
-
-    try:
-        title = f"agentd {options.command} {change.id}"
-        with watch_run(title, lambda: ahead(change, in_force.workflow), options.mode, output.is_verbose()) as view:
-            person = TerminalPerson(view, change.tree) if options.can_ask else None
-            wishes = replace(options.wishes, person=person)
-            begun = begin_run(
-                change,
-                lambda: load_config(there.config_file, flags=options.settings),
-                workflow,
-                f"agentd {shlex.join(sys.argv[1:])}",
-                view,
-                again=options.again(change.id),
-                max_cost=options.max_cost,
-            )
-            with begun as at_work:
-                if options.raise_budget:
-                    raise_budget(at_work, options.raise_budget, f"person:{git.user_name(change.tree)}")
-                work(StepContext(at_work, os.environ), wishes)
-                message, code = told()
-                ended = build_result(change, options.command, options.wanted, before, message, None, code)
-                at_work.endings.append((ended["exit_code"], ended["message"]))
-    except AgentdError as error:
-        failure = error
-    ChangeLocator(change.project).remember(change.tree, change.id)  # for whoever looks from another branch
-    message, code = ("", None) if failure else told()
-    data = build_result(change, options.command, options.wanted, before, message, failure, code)
-    if not isinstance(failure, Busy):
-        save_outcome(change, os.getpid(), data)
-    return show_run_result(options, data, failure, person.told if person else ())
-
-
-def show_settled(change: Change, options: CommandOptions, message: str, code: int | None = None) -> int:
-    """Nothing is left to do, but for a budget that is to be raised."""
-    if options.raise_budget:
-        return run_workflow(change, options, lambda desk, wishes: None, told=lambda: (message, code))
-    return show_standing(change, options, message, code)
-
-
-def show_standing(change: Change, options: CommandOptions, message: str = "", code: int | None = None) -> int:
-    """How the change stands, where nothing had to run."""
-    before = len(change.read().llm_calls)
-    return show_run_result(options, build_result(change, options.command, options.wanted, before, message, None, code))
-
-
-def show_run_result(
-    options: CommandOptions, data: dict[str, Any], error: AgentdError | None = None, told: Sequence[str] = ()
-) -> int:
+def show_run_result(options: CommandOptions, result: RunResult, shown_findings: Sequence[str] = ()) -> int:
+    """Print the result; findings already on the screen are not repeated."""
     if options.as_events:
-        output.stream([json.dumps(data, ensure_ascii=False)])
-        return int(data["exit_code"])
-    if isinstance(error, Interrupted) and output.is_part():
-        return error.exit_code
-    if error and not options.as_json:
-        output.report(run_summary.run_summary(data, told))
-        return error.exit_code
-    text = functools.partial(run_summary.run_summary, data, told)
-    return output.show_result(options.command, options.as_json, data, text, data["exit_code"], error)
+        output.stream([json.dumps(result.data, ensure_ascii=False)])
+    elif options.as_json:
+        output.print_json(result.data)
+    elif result.is_interrupted and output.is_part():
+        pass  # the demo reports it
+    elif result.data["error"]:
+        output.report(run_summary.run_summary(result.data, shown_findings))
+    else:
+        output.print_text(run_summary.run_summary(result.data, shown_findings))
+    return result.exit_code
 
 
-seen_option = click.option("--seen", default="", metavar="DIGEST", help="Decide only if this is what is there.")
+def _show_started(change: Change, options: CommandOptions, pid: int) -> int:
+    place = change.read().git
+    data: dict[str, Any] = {
+        "change_id": change.id,
+        "resolved_from": options.requested_id,
+        "state": "running",
+        "pid": pid,
+        "git": {"setup": str(place.setup), "branch": place.branch, "tree": place.tree, "target": place.target},
+        "next": f"agentd wait {change.id}",
+    }
+
+    def text() -> str:
+        running = f"{change.id} is running in the background (process {pid})."
+        others = f"agentd log {change.id} --follow shows its progress, agentd stop {change.id} stops it"
+        return "\n".join([*output.prose(running), *output.prose(others), *output.following(data["next"])])
+
+    return output.show_result(options.command, options.as_json, data, text)
+
+
+# ---- decisions
 
 
 def chosen_decision(options: CommandOptions, is_dry: bool, decisions: dict[str, str | None]) -> tuple[str, str] | None:
-    """The one that was given, and its reason; refused beside what is no part of a decision."""
+    """Return the decision given as a flag with its reason, or None; refuse flags that contradict it."""
     given = {name: reason for name, reason in decisions.items() if reason is not None}
     if len(given) > 1:
         raise UsageError(f"{' and '.join(f'--{name}' for name in given)} are two decisions", "give one of them")
-    at_once = next(iter(given), "dry-run" if is_dry else None)
-    if at_once and options.detach:
-        raise UsageError(f"--{at_once} is done at once", "leave --detach out")
-    if at_once and options.raise_budget:
-        raise UsageError(f"--{at_once} spends nothing, so it goes without --raise-budget", "give one of them")
+    immediate = next(iter(given), "dry-run" if is_dry else None)
+    if immediate and options.detach:
+        raise UsageError(f"--{immediate} takes effect at once", "leave --detach out")
+    if immediate and options.raise_budget:
+        raise UsageError(f"--{immediate} spends nothing, so it does not go with --raise-budget", "give one of them")
     if options.seen and not given:
-        raise UsageError("--seen says what a decision is about, and none was given", "leave it out")
+        raise UsageError("--seen belongs to a decision, and none was given", "leave it out")
     for name, reason in given.items():
         if not reason.strip():
             raise UsageError(f"--{name} needs a reason", f'--{name} "why"')
@@ -152,65 +129,61 @@ def chosen_decision(options: CommandOptions, is_dry: bool, decisions: dict[str, 
 
 
 def make_decision(change_id: str, options: CommandOptions, answer: str, reason: str) -> int:
-    """At once; or, if a run waits for just that, through its inbox."""
+    """Apply the decision now; if a run is waiting for it, deliver it to that run."""
     change = open_change(find_project(), change_id)
     by = f"person:{git.user_name(change.tree)}"
-    asked = pending_question(change)
-    if asked and belongs_to_workflow(options.command, str(asked.get("id"))):
-        now = current_reading(change)
+    question = pending_question(change)
+    if question and belongs_to_workflow(options.command, str(question.get("id"))):
+        reading = current_reading(change)
         check_reading(change, options.seen)
-        deliver_decision(change, Decision(str(asked.get("id")), answer, reason, by, now))
-        return show_standing(change, options, code=0)
-    workflow = Workflow.PLAN if options.command == "plan" else Workflow.IMPL
-    decided = decide_plan if workflow is Workflow.PLAN else decide_code
-    return run_workflow(
-        change, options, lambda desk, _: decided(desk, answer, reason, by, options.seen), workflow, told=lambda: ("", 0)
+        deliver_decision(change, Decision(str(question.get("id")), answer, reason, by, reading))
+        return show_run_result(options, current_result(change, options.request(), code=0))
+    return run_change(change, options, options.request(PersonDecision(answer, reason, by, options.seen)))
+
+
+# ---- a change that may be new
+
+_SETUPS = (
+    PromptOption(GitSetup.BRANCH, "On its own branch", "in this folder; uncommitted files come along"),
+    PromptOption(GitSetup.WORKTREE, "In its own worktree", "next to this folder, so you can keep working here"),
+    PromptOption(GitSetup.IN_PLACE, "In place", "here, on the current branch"),
+)
+
+
+def plan_change(options: CommandOptions, description: str | None) -> int:
+    """Run a command on a change that may not exist yet."""
+    project = find_project()
+    setup = GitSetup(options.git_setup) if options.git_setup else None
+    new = NewChange(description or "", setup, options.allow_dirty, options.depends_on)
+
+    def choose_setup(change_id: str, config: Config) -> GitSetup:
+        return _choose_setup(project, change_id, setup or config.git.setup, options.can_ask)
+
+    request = options.request()
+    can_answer = options.yes or (options.can_ask and not options.detach)
+    change = open_or_create_change(
+        project, request, new, lambda: load_trusted_config(project, options), choose_setup, output.note, can_answer
     )
+    return run_change(change, options, request)
 
 
-_PAUSE = 0.05  # seconds between two looks whether it runs
+def _choose_setup(project: Project, change_id: str, setup: GitSetup | None, can_ask: bool) -> GitSetup:
+    if not can_ask:
+        return setup or GitSetup.IN_PLACE
+    if setup is None:
+        question = f"Where should {change_id} live?"
+        setup = GitSetup(terminal_prompts.ask_choice(question, _SETUPS, GitSetup.BRANCH))
+    if setup is not GitSetup.IN_PLACE:
+        _offer_commit(project, change_id, setup)
+    return setup
 
 
-def start_detached(change: Change, options: CommandOptions) -> int:
-    """Until it has the change's run lock. One that ends before that tells what it has to tell."""
-    if holder := change.active_run():
-        raise Busy(f"{change.id} is being worked on by {holder}", f"agentd wait {change.id}")
-    folder = Path(change.project.local_state_path("detached"))
-    folder.mkdir(parents=True, exist_ok=True)
-    out, err = folder / f"{change.id}.out", folder / f"{change.id}.err"
-    argv = [sys.executable, "-P", "-m", "agentd", *options.arguments(change.id)]
-    with out.open("wb") as words, err.open("wb") as asides:
-        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=words, stderr=asides, start_new_session=True)
-    try:
-        while child.poll() is None:
-            holder = change.active_run()
-            if holder and holder.pid == child.pid:
-                return _running(change, options, child.pid)
-            time.sleep(_PAUSE)
-    except KeyboardInterrupt:
-        child.terminate()
-        raise
-    for source, target in ((err, sys.stderr), (out, sys.stdout)):
-        with contextlib.suppress(BrokenPipeError):
-            target.write(source.read_text(encoding="utf-8", errors="replace"))
-            target.flush()
-    return child.returncode
-
-
-def _running(change: Change, options: CommandOptions, pid: int) -> int:
-    place = change.read().git
-    data = {
-        "change_id": change.id,
-        "resolved_from": options.wanted,
-        "state": "running",
-        "pid": pid,
-        "git": {"setup": str(place.setup), "branch": place.branch, "tree": place.tree, "target": place.target},
-        "next": f"agentd wait {change.id}",
-    }
-
-    def text() -> str:
-        words = f"{change.id} is being worked on in the background (process {pid})."
-        other = f"agentd log {change.id} --follow looks on, agentd stop {change.id} ends it"
-        return "\n".join([*output.prose(words), *output.prose(other), *output.following(f"agentd wait {change.id}")])
-
-    return output.show_result(options.command, options.as_json, data, text)
+def _offer_commit(project: Project, change_id: str, setup: GitSetup) -> None:
+    repository = inspect_repository(project, change_id)
+    if not repository.uncommitted:
+        return
+    choices = (PromptOption("commit", "Commit them"), PromptOption("stop", "Stop"))
+    names = list_names(repository.uncommitted)
+    question = f"A {setup} needs agentd/ committed, and these files are not: {names}. Commit them now?"
+    if terminal_prompts.ask_choice(question, choices, "commit") == "commit":
+        commit_pending(repository)

@@ -38,7 +38,7 @@ class TerminalPerson:
     def __init__(self, view: RunView, tree: str) -> None:
         self._view = view
         self._tree = tree
-        self.told: list[str] = []
+        self.shown_findings: list[str] = []
         """The findings printed above the last question, until it is answered."""
 
     def choose(self, question: Question, otherwise: Callable[[], DecisionAnswer | None]) -> DecisionAnswer:
@@ -60,7 +60,7 @@ class TerminalPerson:
                 output.report(f"{delivered[0].by} decided: {chosen}")
                 return delivered[0]
             if chosen not in _NO_EFFECT:
-                self.told = []
+                self.shown_findings = []
             asks = question.answers[chosen].asks
             reason = terminal_prompts.ask_text(asks) if asks else ""
         return DecisionAnswer(chosen, f"person:{git.user_name(self._tree)}", "terminal", reason)
@@ -69,9 +69,9 @@ class TerminalPerson:
         """Print the verdict and findings, unless they are already on the screen."""
         width = _columns()
         findings = run_summary.findings_text(about, width)
-        if findings != self.told:
+        if findings != self.shown_findings:
             output.report("\n".join([*run_summary.verdict_lines(about, width), "", *findings, ""]))
-            self.told = findings
+            self.shown_findings = findings
 
     def tell(self, lines: Sequence[str]) -> None:
         with self._view.pause():

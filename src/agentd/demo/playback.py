@@ -15,17 +15,8 @@ from agentd.change import ChangeLocator, next_command
 from agentd.demo import verification, workspace
 from agentd.demo.story import ACTS, ANSWERS, DEMO_CHANGE_ID, DESCRIPTION, Act, StoryPoint
 from agentd.demo.workspace import DemoWorkspace, inside_workspace
-from agentd.domain import GitSetup, Interrupted, JournalEntry, Refusal, Role, Workflow
-from agentd.engine import (
-    DecisionAnswer,
-    Question,
-    RunOptions,
-    StepContext,
-    begin_change,
-    begin_run,
-    change_project,
-    clarify_first,
-)
+from agentd.domain import GitSetup, Interrupted, JournalEntry, Refusal, Role
+from agentd.engine import DecisionAnswer, NewChange, Question, RunRequest, open_or_create_change, run_workflow
 from agentd.project import find_project, git, grant_trust, load_config, trust_items
 
 PLAYBOOK = "agentd/playbook.yaml"
@@ -137,13 +128,24 @@ class ScriptedPerson:
 
 
 def play_clarification(person: ScriptedPerson, watch: Watcher = lambda entry: None) -> None:
-    """The change is begun on a branch of its own, and the planner's questions are answered."""
-    change = begin_change(find_project(), DEMO_CHANGE_ID, DESCRIPTION, GitSetup.BRANCH, lambda tree: None)
-    there = change_project(change)
-    with begin_run(
-        change, lambda: load_config(there.config_file), Workflow.PLAN, f"agentd plan {DEMO_CHANGE_ID}", watch
-    ) as run:
-        clarify_first(StepContext(run, os.environ), RunOptions(person=person))
+    """Create the change on its own branch and answer the planner's questions."""
+    command = f"agentd plan {DEMO_CHANGE_ID}"
+    request = RunRequest("clarify", requested_id=DEMO_CHANGE_ID, command_line=command)
+    project = find_project()
+    change = open_or_create_change(
+        project,
+        request,
+        NewChange(DESCRIPTION),
+        lambda: load_config(project.config_file),
+        lambda change_id, config: GitSetup.BRANCH,
+        lambda note: None,
+        can_answer=True,
+    )
+    result = run_workflow(change, request, watch, person)
+    if result.is_interrupted:
+        raise Interrupted("interrupted")
+    if error := result.data["error"]:
+        raise DemoFailed(f"{command} failed: {error['message']}", error["hint"])
 
 
 def play_act(

@@ -6,6 +6,7 @@ calls      one agent call: selection, budget, retries, sessions, ledger
 steps      one module per kind of step: its prompt, its effect, what its result becomes on disk
 workflows  plan and impl: which steps in which order, when to stop, what to ask a person
 archive    merge the specs, move the folder, undo, rebase
+workflow_run    one run of a command, from start to recorded outcome; detached_run: in its own process
 project_setup   what `init` writes
 """
 
@@ -29,46 +30,31 @@ if TYPE_CHECKING:
     from agentd.engine.calls.budget import CostTotals, effective_budget, group_costs
     from agentd.engine.calls.call_costs import Spending, change_spending, day_spending
     from agentd.engine.calls.interrupts import defer_interrupts, interruptible
-    from agentd.engine.calls.run_context import begin_run, change_project
+    from agentd.engine.calls.run_context import change_project
+    from agentd.engine.detached_run import run_detached, start_detached
     from agentd.engine.project_setup import SetupResult, commit_setup, ignored_files, set_up_project, uncommitted_files
     from agentd.engine.steps.check_run import CHECKS_STEP, check_baseline
-    from agentd.engine.steps.code_trees import files_edited_since_review, read_change_tasks, specs_edited_since_review
+    from agentd.engine.steps.code_trees import files_edited_since_review, specs_edited_since_review
     from agentd.engine.steps.planner import saved_questions
-    from agentd.engine.steps.step_context import (
-        JUDGE_SPECS,
-        REVIEWER_SPEC,
-        StepContext,
-        plan_complexity,
-        read_plan_facts,
-    )
+    from agentd.engine.steps.step_context import JUDGE_SPECS, REVIEWER_SPEC
     from agentd.engine.tools.question_tools import clarifications_from_rows
     from agentd.engine.tools.tool import Stage, ToolRefusal, check_arguments
     from agentd.engine.tools.tool_scope import ToolScope, open_run_scope
     from agentd.engine.tools.tool_table import TOOLS, call_tool, tools_of
     from agentd.engine.tools.tree_diff import ChangedPath, changed_files, diff_by_file
-    from agentd.engine.workflows.change_start import (
-        OpenedChange,
-        begin_change,
-        commit_pending,
-        inspect_repository,
-        list_names,
-        open_change_to_plan,
-        plan_settled,
+    from agentd.engine.workflow_run import (
+        RunResult,
+        current_result,
+        open_or_create_change,
+        planned_steps,
+        run_workflow,
+        settled_result,
     )
-    from agentd.engine.workflows.clarification import (
-        clarify_first,
-        is_clarification_due,
-        needs_no_clarification,
-        nobody_to_ask_error,
-        refuse_second_clarification,
-    )
-    from agentd.engine.workflows.cost_forecast import StepForecast, forecast_plan, forecast_steps
+    from agentd.engine.workflows.change_start import NewChange, commit_pending, inspect_repository, list_names
+    from agentd.engine.workflows.cost_forecast import RunForecast, StepForecast, forecast_code, forecast_plan
     from agentd.engine.workflows.decision_questions import DecisionAnswer, Question, blocking_checks
-    from agentd.engine.workflows.dependencies import add_dependencies, check_dependencies, pending_dependencies
-    from agentd.engine.workflows.impl import decide_code, run_impl, run_implement, run_resolve, run_review
-    from agentd.engine.workflows.impl_start import impl_settled
+    from agentd.engine.workflows.dependencies import pending_dependencies
     from agentd.engine.workflows.person_decisions import belongs_to_workflow, deliver_decision, pending_question
-    from agentd.engine.workflows.plan import decide_plan, run_challenge, run_plan, run_proposal, run_reproposal
     from agentd.engine.workflows.progress import (
         ProgressBoard,
         ProgressCost,
@@ -88,13 +74,11 @@ if TYPE_CHECKING:
         open_findings_text,
         reading_digest,
     )
-    from agentd.engine.workflows.run_result import build_result, next_command
-    from agentd.engine.workflows.run_scope import RunOptions, raise_budget
-    from agentd.engine.workflows.step_lists import PlannedStep, impl_steps, plan_steps, review_steps, task_steps
-    from agentd.engine.workflows.task_batches import IMPLEMENT_STEP, built_tasks, tasks_in_order
+    from agentd.engine.workflows.run_request import PersonDecision, RunOptions, RunRequest
+    from agentd.engine.workflows.run_result import build_result, next_command, next_request
+    from agentd.engine.workflows.step_lists import PlannedStep, impl_steps, plan_steps
+    from agentd.engine.workflows.task_batches import IMPLEMENT_STEP
     from agentd.engine.workflows.verdict_status import (
-        challenges,
-        is_answering,
         is_plan_as_decided,
         is_plan_edited,
         last_record,

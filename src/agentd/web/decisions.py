@@ -1,11 +1,7 @@
 """What a person can decide about a change now, and how a decision, a stop and a resume are done and told."""
 
-import json
-import shlex
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentd.change import Change, ChangeState, Decision, current_comments, stop_run
@@ -13,24 +9,28 @@ from agentd.documents import CommentSeverity
 from agentd.domain import TRANSITIONS, AgentdError, Phase, Refusal, Severity, TransitionEvent, UsageError, Workflow
 from agentd.engine import (
     REVIEWER_SPEC,
+    PersonDecision,
+    RunRequest,
+    RunResult,
     belongs_to_workflow,
     blocking_checks,
-    change_project,
     current_reading,
     deliver_decision,
     describe_differences,
     differing_names,
     is_plan_as_decided,
     last_record,
-    next_command,
+    next_request,
     open_findings,
     pending_question,
     reading_digest,
+    run_detached,
+    start_detached,
 )
 
 _AS_READ = "approved as read"
 _LONGEST = 20_000  # characters of a reason; one argument of a command holds it
-_FLAGS = {
+_ANSWERS = {
     "approve": "accept",
     "approve-with-notes": "accept",
     **{name: name for name in ("accept", "send-back", "reject", "plan-wrong")},
@@ -147,17 +147,11 @@ def make_decision(
     words = _reason(choice, reason)
     if asked := pending_question(change):
         decision = Decision(str(asked["id"]), choice.id, words, by, shown)
-        told = _handed(change, decision)
-    elif flag := _FLAGS.get(choice.id):
-        arguments = [
-            choice.workflow,
-            change.id,
-            f"--{flag}={words}",
-            "--seen",
-            reading_digest(shown),
-            "--json",
-        ]
-        told = _done(change, arguments, settings)
+        told = _attempt(lambda: _deliver(change, decision))
+    elif answer := _ANSWERS.get(choice.id):
+        made = PersonDecision(answer, words, by, reading_digest(shown))
+        request = RunRequest(choice.workflow, settings=tuple(settings), decision=made)
+        told = _attempt(lambda: _outcome(run_detached(change, request)))
     else:
         raise Refusal(f"the run that asked about {change.id} is over", f"agentd status {change.id}")
     return told if told.ok else _stale(change, shown) or told
@@ -181,35 +175,23 @@ def _reason(choice: DecisionChoice, reason: str) -> str:
     return words or (_AS_READ if choice.id == "approve" else "")
 
 
-def _handed(change: Change, decision: Decision) -> ActionResult:
+def _attempt(action: Callable[[], ActionResult]) -> ActionResult:
     try:
-        deliver_decision(change, decision)
+        return action()
     except AgentdError as error:
         return ActionResult(False, error.message, error.hint)
-    return ActionResult(True, f"Decided: {decision.answer}. The run that waited has it.")
 
 
-def _done(change: Change, arguments: list[str], settings: Sequence[str]) -> ActionResult:
-    """By agentd itself, as if it were typed in the change's own tree, with the settings of this command line."""
-    given = [word for one in settings for word in ("--set", one)]
-    argv = [sys.executable, "-P", "-m", "agentd", *given, *arguments]
-    ended = subprocess.run(
-        argv,
-        cwd=change_project(change).root,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
-    try:
-        data = json.loads(ended.stdout)
-        error = data["error"]
-        if error:
-            return ActionResult(False, str(error["message"]), str(error["hint"] or ""))
-        return ActionResult(True, str(data.get("message") or ""), str(data.get("next") or ""))
-    except (ValueError, TypeError, KeyError):
-        words = ended.stderr.strip()[-400:] or f"exit code {ended.returncode}"
-        return ActionResult(False, f"agentd {arguments[0]} failed: {words}", f"agentd status {change.id}")
+def _deliver(change: Change, decision: Decision) -> ActionResult:
+    deliver_decision(change, decision)
+    return ActionResult(True, f"Decided: {decision.answer}. The waiting run has received it.")
+
+
+def _outcome(result: RunResult) -> ActionResult:
+    error = result.data["error"]
+    if error:
+        return ActionResult(False, error["message"], error["hint"])
+    return ActionResult(True, result.data["message"], result.data["next"] or "")
 
 
 # ---- a run
@@ -224,14 +206,16 @@ def stop_change(change: Change) -> ActionResult:
 
 
 def resume_change(change: Change, budget: float | None = None, settings: Sequence[str] = ()) -> ActionResult:
-    """The next command of the change goes on in the background, with more to spend if `budget` says so."""
-    following = shlex.split(next_command(change) or "")[1:]
-    if not following or following[0] not in (Workflow.PLAN, Workflow.IMPL):
-        raise Refusal(f"{change.id} has nothing to go on with", f"agentd status {change.id}")
-    more = ["--raise-budget", f"{budget:.10g}"] if budget is not None else []
-    told = _done(change, [*following, *more, "--detach", "--json"], settings)
-    return (
-        ActionResult(True, f"{change.id} goes on in the background.", told.hint)
-        if told.ok and not told.message
-        else told
-    )
+    """Run what comes next in the background, with a higher budget if `budget` is given."""
+    request = next_request(change)
+    if request is None or request.command not in (Workflow.PLAN, Workflow.IMPL):
+        raise Refusal(f"{change.id} has nothing to continue", f"agentd status {change.id}")
+    request = replace(request, settings=tuple(settings), raise_budget=budget or 0.0)
+
+    def start() -> ActionResult:
+        started = start_detached(change, request)
+        if isinstance(started, RunResult):
+            return _outcome(started)
+        return ActionResult(True, f"{change.id} continues in the background.", f"agentd wait {change.id}")
+
+    return _attempt(start)

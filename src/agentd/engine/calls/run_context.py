@@ -40,7 +40,7 @@ class RunContext:
     max_cost: float = 0.0  # USD that this run may spend; 0: no limit
     cost_before: float = 0.0  # USD that the change had cost when this run began
     warned: set[str] = field(default_factory=set)  # what was said once is not said again
-    endings: list[tuple[int, str]] = field(default_factory=list)  # exit code and message, where the answer is no
+    results: list[tuple[int, str]] = field(default_factory=list)  # exit code and message of a run that was not cut off
 
     @property
     def token(self) -> str:
@@ -82,16 +82,16 @@ def begin_run(
     command: str,
     watch: EventListener = lambda entry: None,
     max_cost: float = 0.0,
-    again: str = "",
+    resume_command: str = "",
 ) -> Iterator[RunContext]:
     """Take the run lock, put right what a killed run left, and journal how it all ends.
 
     The configuration is read after that: the killed run's agent may have written in it.
     `max_cost` is what this run may spend, in USD (0: no limit); what the killed one spent is not counted for it.
-    `again` is what to type to go on, where that is not the command itself.
+    `resume_command` continues the run; by default it is the command itself.
     """
-    again = again or command
-    with interrupts.interruptible(), change.running(again) as held:
+    resume_command = resume_command or command
+    with interrupts.interruptible(), change.running(resume_command) as held:
         change = replace(change, run=clock.new_run_id())
         journal = change.journal()
         watch(journal.append(events.RunStarted(workflow=workflow, command=command)))
@@ -107,9 +107,9 @@ def begin_run(
                 record_violations(run, found, "the agent of a run that was killed", {})
                 _remove(old)
             yield run
-            (code, message), is_whole = run.endings[-1] if run.endings else (0, ""), True
+            (code, message), is_whole = run.results[-1] if run.results else (0, ""), True
         except KeyboardInterrupt:
-            error = Interrupted("interrupted", f"to continue: {again}")
+            error = Interrupted("interrupted", f"to continue: {resume_command}")
             code, message = error.exit_code, error.message
             raise error from None
         except AgentdError as error:

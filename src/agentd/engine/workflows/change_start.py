@@ -2,6 +2,8 @@
 
 import os
 import shlex
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ from agentd.storage import files
 _BLOCK = "agentd"
 _NAMED = 5  # files named in an error
 _MESSAGE = "Set up agentd"
+_LOG_LINES, _LOG_BYTES = 20, 20_000  # shown of a setup command that failed
 
 
 @dataclass(frozen=True)
@@ -247,58 +250,83 @@ def list_names(names: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class OpenedChange:
-    """`wanted` is the id asked for. `change` is None for one that does not exist yet."""
+class NewChange:
+    """How to create a change that does not exist yet."""
 
-    wanted: str
+    description: str = ""
+    git_setup: GitSetup | None = None
+    allow_dirty: bool = False
+    depends_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OpenedChange:
+    """`change` is None if it does not exist yet; `id` is then free."""
+
     id: str
     change: Change | None
     notes: tuple[str, ...] = ()
 
 
-def open_change_to_plan(
-    project: Project, wanted: str, description: str | None, wish: GitSetup | None = None
-) -> OpenedChange:
-    found = resolve_change(ChangeLocator(project), wanted, description)
+def open_change_to_plan(project: Project, wanted: str, new: NewChange) -> OpenedChange:
+    found = resolve_change(ChangeLocator(project), wanted, new.description or None)
     if found.standing is ChangeStanding.NEW:
         taken = (f"{wanted} is taken, so this is {found.id}",) if found.id != wanted else ()
-        return OpenedChange(wanted, found.id, None, taken)
+        return OpenedChange(found.id, None, taken)
     assert found.located
     change = Change(project, found.id, found.located.tree or "", Path(found.located.folder or ""))
-    return OpenedChange(wanted, found.id, change, tuple(_ignored(change, description, wish)))
+    return OpenedChange(found.id, change, tuple(_ignored(change, new)))
 
 
-def _ignored(change: Change, description: str | None, wish: GitSetup | None) -> Iterator[str]:
-    """What was said only for a new change."""
-    if description:
+def _ignored(change: Change, new: NewChange) -> Iterator[str]:
+    """Yield a note for each option that only applies to a new change."""
+    if new.description:
         yield f"{change.id} already exists; the new description is ignored"
     place = change.read().git
-    if wish and wish is not place.setup:
+    if new.git_setup and new.git_setup is not place.setup:
         where = f"on the branch {place.branch}" if place.branch else "in place"
-        yield f"{change.id} stays where it is, {where}; --git {wish} is ignored"
+        yield f"{change.id} stays where it is, {where}; --git {new.git_setup} is ignored"
 
 
 def begin_change(
-    project: Project,
-    change_id: str,
-    description: str,
-    setup: GitSetup,
-    prepare: Callable[[str], None],
-    allow_dirty: bool = False,
+    project: Project, change_id: str, new: NewChange, setup: GitSetup, setup_command: str, notify: Callable[[str], None]
 ) -> Change:
-    """The branch or worktree, the folder and its first STATE.yaml. Nothing is made while something stands against it.
+    """Create the branch or worktree, the folder and its first STATE.yaml, unless something stands in the way.
 
-    `prepare` makes a worktree ready to work in. STATE.yaml comes last: cut off, the same command does it again.
+    `setup_command` prepares a new worktree. STATE.yaml comes last: interrupted, the same command does it again.
     """
-    to_be = Change(project, change_id, project.tree, project.changes_in(project.tree) / change_id)
-    with to_be.running(f"agentd plan {change_id}") as held:  # nobody else begins it meanwhile
+    planned = Change(project, change_id, project.tree, project.changes_in(project.tree) / change_id)
+    with planned.running(f"agentd plan {change_id}") as held:  # so that nobody else creates it meanwhile
         ground = inspect_repository(project, change_id)
-        refuse_setup(ground, change_id, setup, allow_dirty)
+        refuse_setup(ground, change_id, setup, new.allow_dirty)
         place = set_up_location(project, change_id, setup, ground)
-        if setup is GitSetup.WORKTREE:
-            prepare(os.path.join(ground.tree, project.prefix))
+        if setup is GitSetup.WORKTREE and setup_command:
+            notify(f"Setting up the worktree: {setup_command}")
+            _prepare_worktree(setup_command, os.path.join(ground.tree, project.prefix))
         move_clarifications(project, change_id, place)
-        return create_change(project, change_id, description, place, held.token)
+        return create_change(project, change_id, new.description, place, held.token)
+
+
+def _prepare_worktree(command: str, tree: str) -> None:
+    """Run the project's setup command in a new worktree."""
+    with tempfile.TemporaryFile() as log:  # a pipe would wait for processes the command leaves running
+        done = subprocess.run(  # noqa: S602 - a command of the project, trusted like a check
+            command,
+            shell=True,
+            cwd=tree,
+            env={**git.environment(), "LC_ALL": os.environ.get("LC_ALL", "")},  # its output is for the person
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        if not done.returncode:
+            return
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_BYTES))
+        tail = log.read().decode("utf-8", "replace").splitlines()[-_LOG_LINES:]
+    lines = [f"worktree_setup ended with exit code {done.returncode}: {command}", *(f"  {line}" for line in tail)]
+    hint = f"fix that ({os.path.relpath(tree)} stays as it is), then run the command again"
+    raise SetupError("\n".join(lines), hint)
 
 
 def plan_settled(change: Change, rechallenge: bool = False) -> str | None:

@@ -12,7 +12,7 @@ from agentd.domain import NoticeIssued, Phase, StepStatus, Unanswered, UsageErro
 from agentd.engine.steps import planner
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.workflows.decision_questions import Question, QuestionOption, ask_decision
-from agentd.engine.workflows.run_scope import RunOptions
+from agentd.engine.workflows.run_request import RunOptions
 from agentd.project import Config
 from agentd.storage import files
 

@@ -1,25 +1,33 @@
-"""What a planned call will cost: by the calls of its kind that ended here lately, else by typical figures."""
+"""Forecasts what a command would run and cost: from recent calls of the same kind, else from typical figures."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
 from statistics import median
 
 from agentd.agents import AgentSettings, PriceSettings, TokenUsage, usage_cost
-from agentd.change import CallRecord, ChangeState
-from agentd.domain import SPEC_STEPS, Complexity, Phase, Role, StepStatus, clock
+from agentd.change import CallRecord, Change, ChangeState, StepRecord, remaining_faults
+from agentd.domain import SPEC_STEPS, Complexity, Lane, Phase, Role, StepStatus, clock
 from agentd.engine.calls import call_costs
+from agentd.engine.calls.run_context import change_project
 from agentd.engine.steps import planner
-from agentd.engine.steps.step_context import PlanFacts
+from agentd.engine.steps.code_trees import read_change_tasks
+from agentd.engine.steps.step_context import plan_complexity, read_plan_facts
 from agentd.engine.workflows import step_lists
+from agentd.engine.workflows.change_start import NewChange, open_change_to_plan, plan_settled
+from agentd.engine.workflows.clarification import is_clarification_due, needs_no_clarification
+from agentd.engine.workflows.impl_start import impl_settled
+from agentd.engine.workflows.run_request import RunRequest
 from agentd.engine.workflows.step_lists import PlannedStep
-from agentd.project import Config, Project
+from agentd.engine.workflows.task_batches import tasks_in_order
+from agentd.engine.workflows.verdict_status import challenges, is_answering
+from agentd.project import Config, Project, load_config
 
 _DAYS = 30
-_ENOUGH = 3  # calls; fewer say more about themselves than about the next one
+_ENOUGH = 3  # calls; fewer are not representative
 
-# Tokens in and out of one call, by kind of step. Typical figures, nothing measured here.
+# Typical tokens in and out of one call, by kind of step; not measured in this repository.
 _TYPICAL = {
     "clarify": (15_000, 500),
     "plan-gen": (25_000, 5_000),
@@ -38,7 +46,7 @@ _TYPICAL = {
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """One call; `cost` is in USD, None: the price is unknown. `measured` is how many earlier calls it rests on."""
+    """One call. `cost` is in USD, None if the price is unknown; `measured` is the number of earlier calls used."""
 
     tokens_in: int
     tokens_out: int
@@ -47,7 +55,7 @@ class CostEstimate:
 
 
 def estimate_cost(project: Project, config: Config, step: str, agent: AgentSettings, model: str | None) -> CostEstimate:
-    """`model` None: the CLI's own default. A step of which nothing is known gets no tokens and no cost."""
+    """Estimate one call; without a `model` the CLI uses its default. An unknown step has no tokens and no cost."""
     calls = [call for call in _recent(project) if call.agent == agent.name and _kind(call.step) == _kind(step)]
     if len(calls) >= _ENOUGH:
         return _measured(calls, model, config.prices)
@@ -73,9 +81,9 @@ def _typical(step: str, model: str | None, known: Mapping[str, PriceSettings]) -
 
 
 def _cost(call: CallRecord, model: str | None, known: Mapping[str, PriceSettings]) -> float | None:
-    """What it did cost, or would have cost with another model.
+    """Return what the call cost, or would have cost with another model.
 
-    A CLI may be asked for an alias ("sonnet") and tell a full name: an alias has no price, but the call has a cost.
+    A CLI may be asked for an alias ("sonnet") and report a full name: an alias has no price, but the call has a cost.
     """
     if call.cost is not None and model in (None, call.model):
         return call.cost
@@ -93,15 +101,15 @@ def _recent(project: Project) -> list[CallRecord]:
     return [call for day in days for call in _of_day(project, day, call_costs.ledger_size(project, day))]
 
 
-@lru_cache(maxsize=_DAYS)  # a plan is many steps, and each would read the whole month
+@lru_cache(maxsize=_DAYS)  # each step of a plan would read the whole month again
 def _of_day(project: Project, day: str, _size: int) -> tuple[CallRecord, ...]:
-    """Whole calls: one that was cut off tells only a part."""
-    calls = (slip.call for slip in call_costs.read_ledger(project, day).values())
+    """Return the calls that were not interrupted."""
+    calls = (entry.call for entry in call_costs.read_ledger(project, day).values())
     return tuple(call for call in calls if not call.extra.get("cut"))
 
 
 def _kind(step: str) -> str:
-    """The steps of all specs are one kind."""
+    """Return the kind of a step; the steps of all specs are one kind."""
     return next((prefix.rstrip("-") for prefix in SPEC_STEPS if step.startswith(prefix)), step)
 
 
@@ -115,44 +123,91 @@ _ROLES = {
 
 @dataclass(frozen=True)
 class StepForecast:
-    ahead: PlannedStep
+    planned: PlannedStep
     role: Role
     agent: str
     model: str | None
     expected: CostEstimate
 
 
-def forecast_plan(
-    project: Project,
-    config: Config,
-    state: ChangeState,
-    facts: PlanFacts | None,
-    round_: int,
-    is_answering: bool,
-    is_malformed: bool = False,
-) -> list[StepForecast]:
-    """Steps of specs that no proposal names yet are not among them; of rounds to come, the next one is."""
-    steps = step_lists.plan_steps_ahead(state, config.workflow.self_review_iterations, facts, round_, is_answering)
-    is_drafting = state.phase is Phase.DRAFTING
-    left = [one for one in steps if is_drafting or one.kind in ("challenge", "reproposal")]
-    if is_malformed:
-        left.insert(0, PlannedStep(planner.FORMAT_STEP, round_, 1, "Format fix", planner.FORMAT_STEP))
-    return forecast_steps(project, config, state, left, facts.complexity if facts else Complexity.MEDIUM)
+@dataclass(frozen=True)
+class RunForecast:
+    """The steps a command would run. `specs_known`: False while the proposal that names the specs is missing."""
+
+    change_id: str
+    phase: Phase
+    steps: list[StepForecast]
+    message: str = ""
+    specs_known: bool = True
 
 
-def forecast_steps(
+def forecast_plan(project: Project, request: RunRequest, new: NewChange) -> RunForecast:
+    """Forecast `agentd plan`; of the rounds to come, the next one is included."""
+    opened, options = open_change_to_plan(project, request.requested_id, new), request.options
+    change = opened.change
+    tree = change_project(change) if change else project
+    config = load_config(tree.config_file, flags=request.settings)
+    state = change.read() if change else _new_state(opened.id, new.description, config, options.light)
+    if is_clarification_due(state):  # forecast as if clarification were running or skipped
+        folder = change.folder if change else project.changes_in(project.tree) / opened.id
+        status = StepStatus.SKIPPED if needs_no_clarification(options, config, folder) else StepStatus.RUNNING
+        state = state.with_step(StepRecord("clarify", 1, 1, 1, status, {}, clock.now()))
+    facts = read_plan_facts(change) if change else None
+    message = plan_settled(change, options.rechallenge) if change else None
+    if message:
+        return RunForecast(opened.id, state.phase, [], message)
+    is_answer_due = change is not None and is_answering(change) and not options.rechallenge
+    if options.rechallenge:
+        state = replace(state, phase=Phase.PROPOSED)  # forecast another challenge
+    round_ = len(challenges(change)) + 1 if change else 1
+    iterations = config.workflow.self_review_iterations
+    steps = step_lists.plan_steps_ahead(state, iterations, facts, round_, is_answer_due)
+    if state.phase is not Phase.DRAFTING:
+        steps = [step for step in steps if step.kind in ("challenge", "reproposal")]
+    is_challenge_due = state.phase is Phase.PROPOSED and not is_answer_due
+    if change and is_challenge_due and remaining_faults(change, config.validation):
+        fix = planner.FORMAT_STEP
+        steps = [PlannedStep(fix, round_, 1, "Format fix", fix), *steps]
+    complexity = facts.complexity if facts else Complexity.MEDIUM
+    is_known = state.phase is not Phase.DRAFTING or facts is not None or state.lane is not Lane.FULL
+    forecasts = _forecast_steps(tree, config, state, steps, complexity)
+    return RunForecast(opened.id, state.phase, forecasts, specs_known=is_known)
+
+
+def forecast_code(change: Change, request: RunRequest) -> RunForecast:
+    """Forecast `agentd impl`."""
+    tree, state, options = change_project(change), change.read(), request.options
+    if message := impl_settled(change, options.review):
+        return RunForecast(change.id, state.phase, [], message)
+    config = load_config(tree.config_file, flags=request.settings)
+    tasks_in_order(read_change_tasks(change), change.id)  # raises if the tasks cannot be ordered
+    if options.review:
+        steps = step_lists.review_steps(change)
+    elif options.tasks:
+        steps = step_lists.task_steps(change, options.tasks, config.workflow)
+    else:
+        steps = step_lists.impl_steps(change, config.workflow)
+    return RunForecast(change.id, state.phase, _forecast_steps(tree, config, state, steps, plan_complexity(change)))
+
+
+def _new_state(change_id: str, description: str, config: Config, light: bool) -> ChangeState:
+    lane = Lane.LIGHT if light else Lane.FULL if config.workflow.human_in_loop else Lane.AUTOMATED
+    return ChangeState(change_id, description, clock.now(), clock.now(), lane=lane)
+
+
+def _forecast_steps(
     project: Project, config: Config, state: ChangeState, steps: Iterable[PlannedStep], complexity: Complexity
 ) -> list[StepForecast]:
-    """Of those that are left and that an agent takes."""
+    """Forecast the steps that are left and need an agent."""
     ended = {step.key[:3] for step in state.steps if step.status in (StepStatus.DONE, StepStatus.SKIPPED)}
     found = []
-    for one in steps:
-        if one.key in ended or one.kind == "checks":
+    for step in steps:
+        if step.key in ended or step.kind == "checks":
             continue
-        role = _ROLES.get(one.kind, Role.PLANNER)
+        role = _ROLES.get(step.kind, Role.PLANNER)
         agent = config.agent_for(role)
-        model = agent.model_for(complexity)
-        name = model.model if model else None
-        expected = estimate_cost(project, config, one.step, agent, name)
-        found.append(StepForecast(one, role, agent.name, name, expected))
+        choice = agent.model_for(complexity)
+        model = choice.model if choice else None
+        expected = estimate_cost(project, config, step.step, agent, model)
+        found.append(StepForecast(step, role, agent.name, model, expected))
     return found

@@ -13,7 +13,8 @@ from agentd.engine.steps.implement import run_implement_step, run_resolve_step
 from agentd.engine.steps.step_context import REVIEWER_SPEC, StepContext
 from agentd.engine.workflows import dependencies, impl_start, person_decisions, read_digest, task_batches
 from agentd.engine.workflows.impl_start import refuse_conflict_markers
-from agentd.engine.workflows.run_scope import RunOptions, begin_run_state, run_scope, use_round
+from agentd.engine.workflows.run_request import RunOptions
+from agentd.engine.workflows.run_scope import begin_run_state, run_scope, use_round
 from agentd.engine.workflows.verdict_status import (
     already_judged_notice,
     has_judged,

@@ -11,7 +11,8 @@ from agentd.engine.workflows import dependencies, person_decisions, plan_rounds,
 from agentd.engine.workflows.clarification import clarify_first, is_only_clarified
 from agentd.engine.workflows.decision_questions import Question, QuestionOption, ask_decision
 from agentd.engine.workflows.plan_rounds import repair_format, warn_overlaps
-from agentd.engine.workflows.run_scope import RunOptions, begin_run_state, run_scope
+from agentd.engine.workflows.run_request import RunOptions
+from agentd.engine.workflows.run_scope import begin_run_state, run_scope
 from agentd.engine.workflows.step_lists import PlannedStep
 from agentd.engine.workflows.verdict_status import already_judged_notice
 from agentd.project import WorkflowSettings
@@ -73,7 +74,7 @@ def _offer_light(ctx: StepContext, options: RunOptions) -> None:
     question = Question("lane", f"The planner calls this a patch {size}. Which way?", choices, "light")
     answer = ask_decision(ctx.run, question, options.person, options.yes)
     if answer and answer.id == "light":
-        left = options.granted(Lane.LIGHT, ctx.config.workflow.planning_iterations)
+        left = options.granted_rounds(Lane.LIGHT, ctx.config.workflow.planning_iterations)
         ctx.run.update(lambda old: _is_light(old, left))
 
 
@@ -132,5 +133,5 @@ def _begun(old: ChangeState, settings: WorkflowSettings, options: RunOptions) ->
     lane = old.lane
     if old.phase is Phase.DRAFTING and (not old.steps or (options.light and is_only_clarified(old))):
         lane = Lane.LIGHT if options.light else Lane.FULL if settings.human_in_loop else Lane.AUTOMATED
-    new = begin_run_state(old, Workflow.PLAN, options.granted(lane, settings.planning_iterations))
+    new = begin_run_state(old, Workflow.PLAN, options.granted_rounds(lane, settings.planning_iterations))
     return replace(new, lane=lane, session_id=None if options.new_session else old.session_id)

@@ -10,8 +10,9 @@ from agentd.engine.steps import challenge, judge_call, person_findings, planner
 from agentd.engine.steps.step_context import CHALLENGER_SPEC, StepContext
 from agentd.engine.workflows import person_decisions, read_digest
 from agentd.engine.workflows.decision_questions import Person, Question, QuestionOption, after_challenge, ask_decision
+from agentd.engine.workflows.run_request import RunOptions
 from agentd.engine.workflows.run_result import decision_summary
-from agentd.engine.workflows.run_scope import RunOptions, use_round
+from agentd.engine.workflows.run_scope import use_round
 from agentd.engine.workflows.verdict_status import (
     JUDGED_EVENTS,
     has_judged,
@@ -165,7 +166,7 @@ def _next(ctx: StepContext, options: RunOptions) -> NextRound:
         return _decided(ctx, options.person, is_stuck)
     if is_stuck:
         return "stop"
-    granted = options.granted(state.lane, ctx.config.workflow.planning_iterations)
+    granted = options.granted_rounds(state.lane, ctx.config.workflow.planning_iterations)
     if state.run.rounds_left == 0 and granted:
         message = f"all rounds of this command are used; the same command grants {granted} more"
         _warn_once(ctx, "rounds-used", message)

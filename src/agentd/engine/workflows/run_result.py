@@ -10,6 +10,7 @@ from agentd.documents import Finding, count_open
 from agentd.domain import AgentdError, Phase, TransitionEvent
 from agentd.engine.steps.step_context import REVIEWER_SPEC
 from agentd.engine.workflows.decision_questions import after_challenge, after_review, option_rows
+from agentd.engine.workflows.run_request import RunOptions, RunRequest
 from agentd.engine.workflows.verdict_status import is_plan_edited, is_plan_judged, last_record, open_findings
 
 _DECIDED = {
@@ -17,6 +18,14 @@ _DECIDED = {
     TransitionEvent.REJECTED: "Rejected",
     TransitionEvent.SENT_BACK: "Sent back",
     TransitionEvent.PLAN_WRONG: "Back to planning",
+}
+_NEXT = {
+    Phase.DRAFTING: "plan",
+    Phase.PROPOSED: "plan",
+    Phase.CHALLENGED: "impl",
+    Phase.REJECTED: "view",
+    Phase.IMPLEMENTING: "impl",
+    Phase.COMPLETE: "archive",
 }
 _OF_CODE = ("impl", "implement", "review", "resolve-reviews", "run")
 _LINES = {"APPROVED": "APPROVED - Ready for implementation!", "REJECTED": "REJECTED - Fundamental problems"}
@@ -125,19 +134,22 @@ def _question(change: Change, state: ChangeState, found: list[Finding]) -> dict[
     return {"id": question.id, "question": question.text, "options": option_rows(question)}
 
 
+def next_request(change: Change) -> RunRequest | None:
+    """Return what to run next; None if the change is closed."""
+    phase = change.read().phase
+    if phase is Phase.PROPOSED and is_plan_judged(change):
+        # without an open finding there is nothing for the planner to answer
+        options = RunOptions(rounds=1) if open_findings(change) else RunOptions(rechallenge=True)
+        return RunRequest("plan", options)
+    if phase in (Phase.CHALLENGED, Phase.REJECTED) and is_plan_edited(change):
+        return RunRequest("plan", RunOptions(rechallenge=True))
+    command = _NEXT.get(phase)
+    return RunRequest(command) if command else None
+
+
 def next_command(change: Change) -> str | None:
-    state = change.read()
-    judged = " --rounds 1" if open_findings(change) else " --rechallenge"  # where nothing is open there is no answer
-    again = is_plan_edited(change)
-    following = {
-        Phase.DRAFTING: "agentd plan %s",
-        Phase.PROPOSED: f"agentd plan %s{judged if is_plan_judged(change) else ''}",
-        Phase.CHALLENGED: "agentd plan %s --rechallenge" if again else "agentd impl %s",
-        Phase.REJECTED: "agentd plan %s --rechallenge" if again else "agentd view %s",
-        Phase.IMPLEMENTING: "agentd impl %s",
-        Phase.COMPLETE: "agentd archive %s",
-    }.get(state.phase)
-    return following % change.id if following else None
+    request = next_request(change)
+    return request.command_text(change.id) if request else None
 
 
 def _files(change: Change) -> list[str]:

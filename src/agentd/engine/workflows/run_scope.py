@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentd.change import BudgetIncrease, ChangeState, Inbox
 from agentd.change import RunState as Begun
-from agentd.documents import Clarification as Answered
-from agentd.domain import Lane, Refusal, UsageError, Workflow, clock, events
+from agentd.domain import Refusal, UsageError, Workflow, clock, events
 from agentd.engine.calls import step_commits
 from agentd.engine.calls.run_context import RunContext
 from agentd.engine.steps import person_findings, verdict_record
 from agentd.engine.steps.step_context import JUDGE_SPECS, StepContext
-from agentd.engine.workflows.decision_questions import Person
 from agentd.engine.workflows.verdict_status import rounds_used
 
 
@@ -31,27 +29,6 @@ def raise_budget(run: RunContext, amount: float, by: str) -> None:
 
     run.update(raised)
     run.emit(events.DecisionMade(id="budget", answer=f"{amount:.10g}", reason=None, by=by, via="flag"))
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    person: Person | None = None
-    yes: bool = False
-    light: bool = False
-    skip_clarify: bool = False
-    clarifications: tuple[Answered, ...] = ()  # questions with their answers, from a file
-    new_session: bool = False
-    rechallenge: bool = False
-    rounds: int | None = None  # None: as many as the configuration says
-    tasks: tuple[str, ...] = ()  # only these; none: all
-    review: bool = False  # judge the code again
-    known_failures: str = ""  # why checks that failed before the first edit may fail
-
-    def granted(self, lane: Lane, iterations: int) -> int:
-        """Rounds that the command may use by itself; the light lane has none."""
-        if self.rounds is not None:
-            return self.rounds
-        return 0 if lane is Lane.LIGHT else iterations
 
 
 @contextmanager
