@@ -25,7 +25,7 @@ def lines(name: str) -> list[str]:
 def heard(*told: str) -> StreamAccumulator:
     listener = StreamAccumulator(CLAUDE.read, lambda *did: None, lambda session: None, lambda usage: None)
     for line in told:
-        listener.hear(line.encode())
+        listener.add(line.encode())
     return listener
 
 

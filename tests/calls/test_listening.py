@@ -31,7 +31,7 @@ class Ears:
             self.used.append,
         )
         for number in range(len(script)):
-            self.listener.hear(str(number).encode())
+            self.listener.add(str(number).encode())
 
 
 def usage(tokens: int, cost: float | None = None) -> TokenUsage:
@@ -61,7 +61,7 @@ def test_session_ids_and_the_end_event_are_reported() -> None:
     ears = Ears(SessionStarted("one"), SessionStarted("two"), ended)
     assert ears.sessions == ["one", "two"]
     assert ears.listener.ended is ended
-    assert ears.listener.understood
+    assert ears.listener.is_understood
 
 
 def test_text_is_reported_before_the_following_action() -> None:
@@ -71,7 +71,7 @@ def test_text_is_reported_before_the_following_action() -> None:
 
 
 def test_beginning_and_end_of_a_long_text_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_accumulator, "WORDS", 20)
+    monkeypatch.setattr(stream_accumulator, "TEXT_SIZE", 20)
     ears = Ears(*(AgentText(f"{number:03} ") for number in range(100)))
     text = ears.listener.text
     assert text.startswith("000 001 00")

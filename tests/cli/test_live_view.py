@@ -150,8 +150,8 @@ with watch_run("t", lambda: COURSE, "live") as view:
 
 def test_silent_agent_is_reported_after_a_while() -> None:
     board = ProgressBoard(lambda: COURSE)
-    board.hear(started("proposal-gen").event, 100.0)
-    board.hear(did("proposal-gen", "read_file").event, 105.0)
+    board.add(started("proposal-gen").event, 100.0)
+    board.add(did("proposal-gen", "read_file").event, 105.0)
 
     def picture(at: float) -> str:
         return "\n".join(line.plain for line in live_display.running_frame("t", board, 90.0, at, 80, 24))
@@ -159,9 +159,9 @@ def test_silent_agent_is_reported_after_a_while() -> None:
     assert "      ✓ read_file" in picture(114.0) and "quiet" not in picture(114.0)
     assert "      quiet for 0:15, ✓ read_file" in picture(120.0)
     assert " Proposal               0:20  gemini" in picture(120.0) and picture(120.0).endswith("  0:30")
-    board.hear(did("proposal-gen", "create_proposal", ok=None).event, 121.0)
+    board.add(did("proposal-gen", "create_proposal", ok=None).event, 121.0)
     assert "      … create_proposal" in picture(122.0)
-    board.hear(started("checks", agent=None).event, 200.0)
+    board.add(started("checks", agent=None).event, 200.0)
     assert "quiet" not in picture(300.0).partition("Checks")[2]  # agentd is at work, and says how long
 
 

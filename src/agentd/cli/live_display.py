@@ -279,7 +279,7 @@ class LiveDisplay(RunView):
 
     def __call__(self, entry: events.JournalEntry) -> None:
         with self._lock:
-            self._board.hear(entry.event, time.monotonic())
+            self._board.add(entry.event, time.monotonic())
             if isinstance(entry.event, events.WarningIssued | events.NoticeIssued) or (
                 self._is_verbose and is_detail_event(entry.event)
             ):

@@ -56,7 +56,7 @@ class LineView(RunView):
 
     def __call__(self, entry: events.JournalEntry) -> None:
         with self._lock:
-            self._board.hear(entry.event, time.monotonic())
+            self._board.add(entry.event, time.monotonic())
             if _is_printed(entry.event) or (self._is_verbose and is_detail_event(entry.event)):
                 parts = (
                     _clock(entry.at),

@@ -134,7 +134,7 @@ def _running(
 ) -> ActiveRunView:
     board = ProgressBoard(lambda: ahead)
     for entry in entries:
-        board.hear(entry.event, _seconds(entry.at))
+        board.add(entry.event, _seconds(entry.at))
     step = _at_work(entries)
     total, under_way = _money(change)
     heard, at = _heard(change, entries, step), clock.utc_now().timestamp()

@@ -1,4 +1,4 @@
-"""One call of an agent: its process between the guard's two looks, its stream heard, its cost counted."""
+"""One call of an agent: guard before and after, read its stream, count its cost."""
 
 import shutil
 import time
@@ -35,38 +35,38 @@ from agentd.engine.tools.tool_scope import SERVED_FILE
 from agentd.guard import Guard, Violation
 from agentd.storage import files
 
-_ERRORS = 16 * 1024  # of stderr, the end tells why a program failed
-_MESSAGE = 400  # characters of what a program said about its failure
-_WAITING = ("report.json", "answers.json", "questions.json")
+_ERRORS = 16 * 1024  # bytes kept of stderr; its end says why a program failed
+_MESSAGE = 400  # characters of an error message
+_REPORTS = ("report.json", "answers.json", "questions.json")
 
 
 @dataclass(frozen=True)
 class AgentCallResult:
-    """How it ended (no cause: well, by all that the process told), and what it said."""
+    """How the call ended (without a cause: normally, as far as the process shows), and its text."""
 
     ended: AgentEnded
     text: str
     session: str | None
     duration_ms: int
-    stopped: BaseException | None = None  # why we ended it: the budget, or Ctrl-C
+    stopped: BaseException | None = None  # why agentd ended it: the budget, or Ctrl-C
 
 
 def make_call(run: RunContext, work: CallRequest, ready: SelectedAgent) -> AgentCallResult:
-    """Run the agent once. Whatever happens, its processes are gone, its cost is counted, the guard has looked."""
-    for name in (*_WAITING, SERVED_FILE):
-        _clear(run.folder / name)  # what a failed attempt reported counts for nothing
+    """Run the agent once. Whatever happens, its processes end, its cost is counted and the guard compares files."""
+    for name in (*_REPORTS, SERVED_FILE):
+        _clear(run.folder / name)  # reports of a failed attempt do not count
     for name in (STARTED, MARK):
         _clear(run.folder / name)
     for path, text in ready.command.files.items():
         files.write(path, text.encode(), mode=0o600)
-    return _AgentCall(run, work, ready).made()
+    return _AgentCall(run, work, ready).run()
 
 
 _INTERRUPTED = AgentEnded(cause=FailureCause.INTERRUPTED, message="interrupted")
 
 
 def _clear(path: Path) -> None:
-    """Whatever stands there: an agent could have put a folder in its place."""
+    """Remove the path, even if an agent has put a folder there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -80,7 +80,7 @@ class _ToolsMissing(Exception):
 
 
 class _AgentCall:
-    """One call under way, and what it has told so far."""
+    """A call in progress, and what its stream has reported so far."""
 
     def __init__(self, run: RunContext, work: CallRequest, ready: SelectedAgent) -> None:
         self._run = run
@@ -89,22 +89,25 @@ class _AgentCall:
         self._names = work.names(ready.brief.attempt)
         self._session = ready.brief.resume or ready.brief.session
         self._has_begun = self._is_over = False
-        self._put_back: set[str] = set()
+        self._restored: set[str] = set()
         self._errors: deque[bytes] = deque()
         self._errors_size = 0
         self._redactor = Redactor(ready.env)
         read, clean = ready.adapter.read, self._redactor.clean
         before = call_costs.counted_usage(run.change, ready.brief.resume)
-        self._listener = StreamAccumulator(read, self._did, self._in_session, self._used, clean, before)
+        self._stream = StreamAccumulator(read, self._emit_activity, self._set_session, self._add_usage, clean, before)
         self._guard = Guard(run.change, run.folder / "guard", run.config.checks, work.only_reads, work.may_edit)
 
-    def made(self) -> AgentCallResult:
+    def run(self) -> AgentCallResult:
         run, began = self._run, time.monotonic()
-        self._spent, self._limits = run.spent(), run.limits  # now: during the call STATE.yaml could be the agent's
+        self._spent, self._limits = (
+            run.spent(),
+            run.limits,
+        )  # read now: during the call the agent could change STATE.yaml
         self._day = clock.now()[:10]
         usage_cost(
             TokenUsage(), self._ready.brief.model, run.config.prices
-        )  # loaded now, so that no usage waits for it
+        )  # loads the price table now, so that no usage waits for it
         self._guard.before()
         self._open = OpenCall.begin(
             run.change,
@@ -120,7 +123,7 @@ class _AgentCall:
         ended = AgentEnded(cause=FailureCause.CRASHED)
         changed: tuple[str, ...]
         try:
-            ended = self._ran()
+            ended = self._run_process()
         except _ToolsMissing as error:
             ended = error.ended
         except OverBudget as error:
@@ -128,7 +131,7 @@ class _AgentCall:
         except KeyboardInterrupt as error:
             ended, stopped = _INTERRUPTED, error
         except BaseException as error:
-            failure = error  # it is told when all is counted
+            failure = error  # raised once the cost is counted
         took, changed = round((time.monotonic() - began) * 1000), ()
         try:
             with interrupts.defer_interrupts():
@@ -138,24 +141,24 @@ class _AgentCall:
         if failure:
             raise failure
         if changed and self._ready.adapter.cannot_write:
-            changed = self._others(changed)
+            changed = self._drop_unprotected(changed)
         if ended.cause is None and changed:
-            words = f"it may only read, but while it worked {_some(changed)} changed"
-            ended = AgentEnded(cause=FailureCause.CHANGED_FILES, message=words)
+            message = f"it may only read, but {_list_some(changed)} changed during the call"
+            ended = AgentEnded(cause=FailureCause.CHANGED_FILES, message=message)
         if ended.cause is None and self._ready.command.needs_server and not (run.folder / SERVED_FILE).is_file():
-            words = "it did not start agentd's MCP server"
-            ended = AgentEnded(cause=FailureCause.TOOLS_MISSING, message=words)
-        return AgentCallResult(ended, self._listener.text, self._session, took, stopped)
+            ended = AgentEnded(cause=FailureCause.TOOLS_MISSING, message="it did not start agentd's MCP server")
+        return AgentCallResult(ended, self._stream.text, self._session, took, stopped)
 
-    def _others(self, changed: tuple[str, ...]) -> tuple[str, ...]:
-        """A person may work in the same tree: what is not guarded is taken for theirs. What was put back counts."""
-        guarded = tuple(name for name in changed if name in self._put_back)
-        if free := tuple(name for name in changed if name not in guarded):
-            words = f"{_some(free)} changed meanwhile; {self._ready.agent.name} cannot write, so that was somebody else"
-            self._run.emit(events.NoticeIssued(**self._names, code="others-work", message=words))
-        return guarded
+    def _drop_unprotected(self, changed: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what the guard restored. Other changes are a person's, because this agent cannot write."""
+        restored = tuple(name for name in changed if name in self._restored)
+        if others := tuple(name for name in changed if name not in restored):
+            name = self._ready.agent.name
+            message = f"{_list_some(others)} changed during the call; {name} cannot write, so someone else did it"
+            self._run.emit(events.NoticeIssued(**self._names, code="others-work", message=message))
+        return restored
 
-    def _ran(self) -> AgentEnded:
+    def _run_process(self) -> AgentEnded:
         run, brief, command = self._run, self._ready.brief, self._ready.command
         assert run.change.run
         limits = run.config.limits
@@ -177,8 +180,8 @@ class _AgentCall:
                     cwd=command.cwd,
                     stdin=command.stdin.encode("utf-8", "replace"),
                     bounds=bounds,
-                    on_line=self._hear,
-                    lock=run.held.handle,
+                    on_line=self._read_line,
+                    lock=run.lock.handle,
                     mark=run.folder / MARK,
                 )
                 ending = outcome.ending
@@ -190,65 +193,66 @@ class _AgentCall:
                 )
             finally:
                 self._is_over = True
-                self._listener.finish()
+                self._stream.finish()
                 code = outcome.exit_code if outcome else None
                 self._transcript.end(ending, code, time.monotonic() - began)
         if not outcome.is_gone:
-            raise StateError(f"processes of {self._ready.agent.name} could not be ended", "ps shows them; end them")
+            raise StateError(
+                f"processes of {self._ready.agent.name} could not be ended", "find them with ps and end them"
+            )
         if self._transcript.problem:
             run.emit(events.WarningIssued(**self._names, code="transcript", message=self._transcript.problem))
         errors = self._redactor.clean(b"\n".join(self._errors).decode("utf-8", "replace"))
-        ended = _ended(self._ready.adapter, outcome, self._listener, errors, bounds)
+        ended = _ended(self._ready.adapter, outcome, self._stream, errors, bounds)
         return replace(ended, message=self._redactor.clean(replace_surrogates(ended.message))[:_MESSAGE])
 
-    def _hear(self, stream: Stream, line: bytes, left_out: int) -> None:
+    def _read_line(self, stream: Stream, line: bytes, left_out: int) -> None:
         self._transcript.line(stream, line, left_out)
         if stream == "err":
             self._keep_error(line)
-        elif not left_out or not self._ready.adapter.final_event:  # half an event cannot be read, half a text can
-            self._listener.hear(line)
-            if (ended := self._listener.ended) and ended.cause is FailureCause.TOOLS_MISSING:
-                raise _ToolsMissing(ended)  # what it does without them would be paid for nothing
+        elif not left_out or not self._ready.adapter.final_event:  # a cut text is readable, a cut event is not
+            self._stream.add(line)
+            if (ended := self._stream.ended) and ended.cause is FailureCause.TOOLS_MISSING:
+                raise _ToolsMissing(ended)  # without its tools it would only cost money
 
     def _keep_error(self, line: bytes) -> None:
-        """The last lines, whole: half a secret could not be redacted."""
+        """Keep the last lines whole: part of a secret could not be redacted."""
         self._errors.append(line[:_ERRORS])
         self._errors_size += len(self._errors[-1])
         while self._errors_size > _ERRORS:
             self._errors_size -= len(self._errors.popleft())
 
-    def _did(self, kind: str, text: str, ok: bool | None) -> None:
+    def _emit_activity(self, kind: str, text: str, ok: bool | None) -> None:
         self._run.emit(events.AgentActivity(**self._names, kind=kind, text=text, ok=ok))
 
-    def _in_session(self, session: str) -> None:
+    def _set_session(self, session: str) -> None:
         self._session = session
         if self._work.on_session:
             with interrupts.defer_interrupts(), self._guard.own_write(self._run.change.folder / STATE_FILE):
                 self._work.on_session(session)
 
-    def _used(self, usage: TokenUsage) -> None:
+    def _add_usage(self, usage: TokenUsage) -> None:
         run, prices_ = self._run, self._run.config.prices
-        costs = [usage_cost(part, self._ready.brief.model, prices_) for part in self._listener.parts]
-        known = [cost for cost in costs if cost is not None]  # what has no price hides nothing of the rest
+        costs = [usage_cost(part, self._ready.brief.model, prices_) for part in self._stream.parts]
+        known = [cost for cost in costs if cost is not None]  # count what has a price
         with interrupts.defer_interrupts():
-            self._open.saw(usage, sum(known) if known else None)
-        if self._is_over or self._listener.ended:
-            return  # it has done its work; the next call is what the budget can still stop
+            self._open.update(usage, sum(known) if known else None)
+        if self._is_over or self._stream.ended:
+            return  # the work is done; the budget can only stop the next call
         today = call_costs.day_spending(run.change.project, self._day, but=self._open.id)
         spent = replace(self._spent, today=today)
         budget.check_budget(self._limits, run.change.id, spent, self._open.cost, run.max_cost, self._work.role)
 
-    def _tell_kept(self, put_back: tuple[Violation, ...]) -> None:
-        """It may have been a person's: say where it is."""
-        for one in put_back[:5]:
+    def _warn_restored(self, violations: tuple[Violation, ...]) -> None:
+        """Say where the copies are: the change may have been a person's."""
+        for one in violations[:5]:
             if one.kept:
-                words = (
-                    f"{one.path} was {one.what} while {self._ready.agent.name} worked, and put back; a copy: {one.kept}"
-                )
-                self._run.emit(events.WarningIssued(**self._names, code="put-back", message=words))
+                name = self._ready.agent.name
+                message = f"{one.path} was {one.what} while {name} worked, and restored; a copy is in {one.kept}"
+                self._run.emit(events.WarningIssued(**self._names, code="put-back", message=message))
 
     def _count(self, took: int) -> tuple[str, ...]:
-        """What it cost, and what it touched: the files that changed under a judge."""
+        """Count the cost, let the guard compare files, and return what changed during a judge's call."""
         run, counted = self._run, None
         try:
             with self._guard.own_write(run.change.folder / STATE_FILE):
@@ -256,13 +260,13 @@ class _AgentCall:
                     counted = self._open.finish(took, self._session)
                 else:
                     self._open.withdraw()
-        finally:  # whatever went wrong there, the guard looks
+        finally:  # the guard compares in any case
             watched = self._guard.after()
-            run.sign()  # again, as the agent may have removed it: until all is recorded the next run must find it
+            run.sign()  # again: the agent may have removed it, and the next run must find it
             files.write(run.folder / STARTED, b"")
             record_violations(run, watched.put_back, self._ready.agent.name, self._names)
-            self._put_back = {one.path for one in watched.put_back}
-            self._tell_kept(watched.put_back)
+            self._restored = {one.path for one in watched.put_back}
+            self._warn_restored(watched.put_back)
             self._guard.close()
         if counted:
             run.emit(_usage(self._names, counted, run.change.read().total_cost))
@@ -283,9 +287,9 @@ def _usage(names: dict[str, Any], counted: CallRecord, total: float) -> events.U
 
 
 def _ended(
-    adapter: Adapter, outcome: ProcessOutcome, heard: StreamAccumulator, errors: str, bounds: ProcessLimits
+    adapter: Adapter, outcome: ProcessOutcome, stream: StreamAccumulator, errors: str, bounds: ProcessLimits
 ) -> AgentEnded:
-    """Good only by exit code and final event both."""
+    """A call ended normally only if both exit code and final event say so."""
     if outcome.ending is ProcessEnding.WALL:
         return AgentEnded(cause=FailureCause.WALL_CLOCK, message=f"it took longer than {bounds.wall_secs:g} s")
     if outcome.ending is ProcessEnding.IDLE:
@@ -293,14 +297,14 @@ def _ended(
     if outcome.ending is ProcessEnding.OUTPUT:
         size = bounds.output_bytes // (1024 * 1024)
         return AgentEnded(cause=FailureCause.TOO_MUCH_OUTPUT, message=f"it printed more than {size} MB")
-    if heard.ended and heard.ended.cause:
-        return heard.ended
+    if stream.ended and stream.ended.cause:
+        return stream.ended
     if outcome.exit_code:
         return adapter.failure(outcome.exit_code, errors) or _crashed(outcome.exit_code, errors)
-    if adapter.final_event and not heard.ended:
-        what = "without its final event" if heard.understood else "with output that agentd does not understand"
+    if adapter.final_event and not stream.ended:
+        what = "without its final event" if stream.is_understood else "with output that agentd does not understand"
         return AgentEnded(cause=FailureCause.GARBAGE, message=f"it ended {what}")
-    return heard.ended or AgentEnded()
+    return stream.ended or AgentEnded()
 
 
 def _crashed(code: int, errors: str) -> AgentEnded:
@@ -309,6 +313,6 @@ def _crashed(code: int, errors: str) -> AgentEnded:
     return AgentEnded(cause=FailureCause.CRASHED, message=f"{how}: {last[:300]}" if last else how)
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _list_some(names: tuple[str, ...]) -> str:
     shown = ", ".join(names[:5])
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

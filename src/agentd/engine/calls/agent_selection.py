@@ -1,4 +1,4 @@
-"""Who does the work: the agent in its role, the model for the job, and the command that starts it."""
+"""Selects the agent, model and command for a call."""
 
 import os
 import sys
@@ -35,14 +35,14 @@ from agentd.storage import files
 
 NOT_FOUND = "Session not found, please re-run proposal"
 NOT_CAPTURED = "Failed to capture session ID"
-_LONGEST = 180.0  # seconds; without a network the list alone has taken a minute
-_MOST = 4 * 1024 * 1024  # bytes
+_LIST_SECONDS = 180.0  # without a network, listing sessions can take a minute
+_LIST_BYTES = 4 * 1024 * 1024
 _SHOWN = 2000  # characters
 
 
 def remember_session(change: Change, session: str) -> None:
-    """A CLI keeps its sessions on one machine: which ones were made here is known in the local state."""
-    path = _made_here(change)
+    """Record in the local state that the session was created on this machine."""
+    path = _session_file(change)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a", encoding="utf-8") as file:
         file.write(session + "\n")
@@ -50,12 +50,12 @@ def remember_session(change: Change, session: str) -> None:
 
 def is_local_session(change: Change, session: str) -> bool:
     try:
-        return session in _made_here(change).read_text(encoding="utf-8").split("\n")
+        return session in _session_file(change).read_text(encoding="utf-8").split("\n")
     except OSError:
         return False
 
 
-def _made_here(change: Change) -> Path:
+def _session_file(change: Change) -> Path:
     return Path(change.project.local_state_path("sessions", change.id))
 
 
@@ -71,13 +71,13 @@ def session_position(
     program: str,
     allowed: Mapping[str, str],
 ) -> int:
-    """SessionLost, with what the CLI said, if it cannot be found there."""
+    """Return the session's position in the CLI's list; raise SessionLost with the CLI's output if it is missing."""
     assert brief.resume
-    code, out, err = _listed(run, agent, adapter, brief, program, allowed)
+    code, out, err = _list_sessions(run, agent, adapter, brief, program, allowed)
     clean = Redactor(allowed).clean
     if code:
-        words = f"{agent.name} could not list its sessions: {_shown(clean(err or out)) or f'exit code {code}'}"
-        raise session_lost(words, run.change.id)
+        message = f"{agent.name} could not list its sessions: {_shown(clean(err or out)) or f'exit code {code}'}"
+        raise session_lost(message, run.change.id)
     try:
         found = adapter.place_of(brief.resume, out)
     except ValueError:
@@ -87,7 +87,7 @@ def session_position(
     return found
 
 
-def _listed(
+def _list_sessions(
     run: RunContext,
     agent: AgentSettings,
     adapter: SessionLister,
@@ -95,28 +95,25 @@ def _listed(
     program: str,
     allowed: Mapping[str, str],
 ) -> tuple[int, str, str]:
-    """Its exit code and what it printed; a clock that ran out counts as a failure and says so."""
+    """Return exit code, stdout and stderr; a timeout is a failure and says so in stderr."""
     command = adapter.listing(agent, brief)
     for path, text in command.files.items():
         files.write(path, text.encode(), mode=0o600)
-    heard: dict[Stream, list[bytes]] = {"out": [], "err": []}
-    seconds = min(brief.wall_secs, _LONGEST)
+    printed: dict[Stream, list[bytes]] = {"out": [], "err": []}
+    seconds = min(brief.wall_secs, _LIST_SECONDS)
     outcome = run_process(
         (program, *command.argv[1:]),
         env={**allowed, **command.env},
         cwd=command.cwd,
         stdin=command.stdin.encode(),
-        bounds=ProcessLimits(wall_secs=seconds, idle_secs=seconds, output_bytes=_MOST),
-        on_line=lambda stream, line, left_out: heard[stream].append(line),
-        lock=run.held.handle,
+        bounds=ProcessLimits(wall_secs=seconds, idle_secs=seconds, output_bytes=_LIST_BYTES),
+        on_line=lambda stream, line, left_out: printed[stream].append(line),
+        lock=run.lock.handle,
     )
-    out, err = (b"\n".join(heard[stream]).decode("utf-8", "replace") for stream in ("out", "err"))
+    out, err = (b"\n".join(printed[stream]).decode("utf-8", "replace") for stream in ("out", "err"))
     if outcome.ending is not ProcessEnding.EXITED:
-        return (
-            1,
-            out,
-            f"{err}\nit did not end within {seconds:g} s" if outcome.ending is not ProcessEnding.OUTPUT else err,
-        )
+        late = "" if outcome.ending is ProcessEnding.OUTPUT else f"\nit did not end within {seconds:g} s"
+        return 1, out, err + late
     return outcome.exit_code or 0, out, err
 
 
@@ -126,7 +123,7 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True)
 class SelectedAgent:
-    """Everything known before the first process starts."""
+    """Everything that is known before the agent starts."""
 
     agent: AgentSettings
     adapter: Adapter
@@ -137,10 +134,9 @@ class SelectedAgent:
 
 
 def select_agent(run: RunContext, work: CallRequest, attempt: int, prompt: str) -> SelectedAgent:
-    """Refused here, before it counts as a call: an agent that is not there, a budget that is used up."""
-    ensure_trusted(
-        change_project(run.change), run.config, os.environ
-    )  # again: files that commands name may have changed
+    """Prepare the call. A missing agent or a used-up budget is refused here, before it counts as a call."""
+    # checked again: files that commands refer to may have changed
+    ensure_trusted(change_project(run.change), run.config, os.environ)
     agent = run.config.agent_for(work.role)
     adapter = get_adapter(agent.kind)
     brief = _brief(run, work, agent, adapter, attempt, prompt)
@@ -158,7 +154,7 @@ def select_agent(run: RunContext, work: CallRequest, attempt: int, prompt: str) 
 
 
 def ensure_agent_installed(config: Config, role: Role, environ: Mapping[str, str]) -> None:
-    """For a look before anything is made. A path is left out: what lies in a tree may come with it."""
+    """Raise AgentMissing if the agent's command is not installed; a path may only exist in a later worktree."""
     agent = config.agent_for(role)
     path = allowed_environment(agent, environ).get("PATH", "")
     if agent.command and "/" not in agent.command and not find_program(agent.command, path):
@@ -167,7 +163,7 @@ def ensure_agent_installed(config: Config, role: Role, environ: Mapping[str, str
 
 def _agent_missing(agent: AgentSettings, role: Role, path: str) -> AgentMissing:
     what = f"{agent.name} ({agent.command}) is not installed, and it is the {role}"
-    other = f"name its program under [agents.{agent.name}] command"
+    other = f"set its program as command under [agents.{agent.name}]"
     install = get_adapter(agent.kind).install_hint or other
     return AgentMissing(what, install + suggest_alternative(agent.kind, lambda name: bool(find_program(name, path))))
 
@@ -213,19 +209,19 @@ def _brief(
 
 
 def _working_folder(change: Change, agent: AgentSettings) -> Path:
-    """In the user's cache: a CLI also looks above its working folder, where a repository could have left settings."""
-    room = change.project.local_state_path("stations")
+    """Return a folder in the user's cache: above it there are no settings a repository could have left for the CLI."""
+    local = change.project.local_state_path("stations")
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):
         home = os.environ.get("HOME")
         if not home:
-            return Path(room, change.id, agent.name)
+            return Path(local, change.id, agent.name)
         base = os.path.join(home, ".cache")
-    repository = files.hash_bytes(os.fsencode(room)).removeprefix("sha256:")[:16]
+    repository = files.hash_bytes(os.fsencode(local)).removeprefix("sha256:")[:16]
     return Path(base, "agentd", "stations", repository, change.id, agent.name)
 
 
 def _server_command(run: RunContext, work: CallRequest) -> tuple[str, ...]:
-    """-P: a folder named agentd in the working folder is not our package."""
+    """-P: a folder named agentd in the working folder must not be imported."""
     start = (sys.executable, "-P", "-m", "agentd", "mcp")
     return (*start, "--change", run.change.id, "--stage", work.stage, "--token", run.token)

@@ -1,4 +1,4 @@
-"""Is there money for a call? Decided from the limits, what was spent, and what the call has cost so far (pure)."""
+"""Decides whether a call may be made or continue: limits against what was spent so far (pure)."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from agentd.project import BudgetSettings
 
 @dataclass(frozen=True, slots=True)
 class ExceededLimit:
-    """A limit that is used up."""
+    """A limit that has been reached."""
 
     limit: Literal["per_change", "per_day", "per_run"]
     spent: float
@@ -21,7 +21,7 @@ class ExceededLimit:
 
 
 def effective_budget(budget: BudgetSettings, state: ChangeState) -> BudgetSettings:
-    """The configured limits, with what a person has raised for this change; a raise never lowers one."""
+    """Return the configured limits with the increase for this change; an increase never lowers one."""
     if state.budget is None or not budget.per_change:
         return budget
     return replace(budget, per_change=max(budget.per_change, state.budget.per_change))
@@ -30,9 +30,9 @@ def effective_budget(budget: BudgetSettings, state: ChangeState) -> BudgetSettin
 def find_exceeded(
     budget: BudgetSettings, spent: Spending, in_flight: float | None = None, max_cost: float = 0.0
 ) -> ExceededLimit | None:
-    """Before a call (`in_flight` None) a limit that is reached stops; during one, only a limit that is passed.
+    """Before a call (`in_flight` None), a limit that is reached counts; during one, only a limit that is exceeded.
 
-    `spent` does not hold the call in flight. `max_cost` is the run's limit and comes last, as a new run counts anew.
+    `spent` excludes the call in flight. `max_cost` is the run's limit; it comes last because a new run resets it.
     """
     for over in (
         ExceededLimit("per_change", round(spent.change + (in_flight or 0.0), 6), budget.per_change),
@@ -52,7 +52,7 @@ def check_budget(
     max_cost: float = 0.0,
     role: Role = Role.PLANNER,
 ) -> None:
-    """OverBudget if a limit is used up, with the figures and how to raise it. `role` is whose call it is."""
+    """Raise OverBudget if a limit is used up, with the figures and how to raise it."""
     if found := find_exceeded(budget, spent, in_flight, max_cost):
         workflow = Workflow.PLAN if role in (Role.PLANNER, Role.CHALLENGER) else Workflow.IMPL
         raise _error(found, change_id, workflow)
@@ -61,7 +61,7 @@ def check_budget(
 def check_price(
     budget: BudgetSettings, agent: str, model: str | None, known: bool, max_cost: float = 0.0
 ) -> str | None:
-    """Before a call whose price may be unknown: a warning to give, None if all is well, or OverBudget."""
+    """Return a warning if the price of the next call is unknown, or raise OverBudget if that is not allowed."""
     if known or not (budget.per_change or budget.per_day or max_cost):
         return None
     what = f"the price of {model}" if model else f"which model {agent} uses, and so its price,"
@@ -99,7 +99,7 @@ def _error(found: ExceededLimit, change_id: str, workflow: Workflow) -> OverBudg
 
 
 def _figures(spent: float, allowed: float) -> tuple[str, str]:
-    """To the cent; finer where cents would hide an amount or the difference."""
+    """Format to the cent; finer where cents would hide an amount or the difference."""
     for digits in (2, 4):
         texts = f"{spent:.{digits}f}", f"{allowed:.{digits}f}"
         if float(texts[1]) == allowed and (float(texts[0]) > allowed or spent == allowed):
@@ -108,7 +108,7 @@ def _figures(spent: float, allowed: float) -> tuple[str, str]:
 
 
 def _enough(found: ExceededLimit) -> str:
-    """The limit doubled until it holds what was spent."""
+    """Return the limit, doubled until it covers what was spent."""
     limit = found.allowed
     while round(limit, 6) <= found.spent:
         limit *= 2
@@ -117,7 +117,7 @@ def _enough(found: ExceededLimit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CostTotals:
-    """Some calls together; tokens and cost are over the known ones only."""
+    """Totals over some calls; tokens and cost count known values only."""
 
     calls: int = 0
     without_price: int = 0
@@ -150,7 +150,7 @@ class CostTotals:
 
 
 def group_costs(calls: Iterable[CallRecord], key: Callable[[CallRecord], str | None]) -> dict[str | None, CostTotals]:
-    """In the order of the calls."""
+    """Group the calls by key, in the order of the calls."""
     groups: dict[str | None, list[CallRecord]] = {}
     for call in calls:
         groups.setdefault(key(call), []).append(call)

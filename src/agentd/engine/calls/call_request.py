@@ -10,7 +10,7 @@ from agentd.engine.tools.tool import Stage
 
 @dataclass(frozen=True, kw_only=True)
 class CallRequest:
-    """`effect` looks on disk for what was asked; without one the step may change nothing (self-review, questions)."""
+    """`effect` checks on disk whether the work was done; None if nothing has to change (self-review, questions)."""
 
     step: str
     round: int = 1
@@ -19,13 +19,13 @@ class CallRequest:
     stage: Stage
     prompt: str
     effect: Callable[[], bool] | None
-    answer: Callable[[str], bool] = lambda text: False  # whether the agent's words alone are what was asked for
-    reminder: str = ""  # added to the prompt when the agent ended well and did nothing
+    answer: Callable[[str], bool] = lambda text: False  # whether the agent's text alone is the result
+    reminder: str = ""  # added to the prompt if the agent exited normally but did nothing
     complexity: Complexity = Complexity.MEDIUM
-    resume: str | None = None  # the session to go on with
-    on_session: Callable[[str], None] | None = None  # told as soon as the agent names its session
-    may_edit: Callable[[str], bool] = lambda path: False  # guarded files that are this step's own to write
-    commands: tuple[str, ...] = ()  # shell commands that the agent may run
+    resume: str | None = None  # the session to resume
+    on_session: Callable[[str], None] | None = None  # called as soon as the agent reports its session
+    may_edit: Callable[[str], bool] = lambda path: False  # protected files this step may write
+    commands: tuple[str, ...] = ()  # shell commands the agent may run
 
     @property
     def only_reads(self) -> bool:
@@ -36,13 +36,13 @@ class CallRequest:
         return (self.step, self.round, self.number)
 
     def names(self, attempt: int) -> dict[str, Any]:
-        """Which call of it, as every event says."""
+        """Return the fields that identify the call in events."""
         return {"step": self.step, "round": self.round, "number": self.number, "attempt": attempt}
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallResult:
-    """The attempt that did it: what the agent said in the end, and the session it said it in."""
+    """The successful attempt: the agent's final text and its session."""
 
     attempt: int
     text: str

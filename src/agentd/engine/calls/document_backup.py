@@ -1,6 +1,6 @@
-"""The plan's documents as they were before a call, for a step that is cut off.
+"""Backups of the plan's documents before a call, kept in the run's folder.
 
-What its agent wrote then goes back to how it was; what a person wrote meanwhile stays. Kept in the run's folder.
+After an interrupted step, what its agent wrote is restored; what a person wrote meanwhile stays.
 """
 
 import base64
@@ -22,7 +22,7 @@ BEFORE = "before.json"
 
 
 def back_up_documents(change: Change, folder: Path, work: CallRequest, attempt: int) -> None:
-    """Before each call of a planner."""
+    """Back up the documents before a planner call."""
     (folder / WRITTEN_FILE).unlink(missing_ok=True)
     (folder / BEFORE).unlink(missing_ok=True)
     if work.stage is Stage.PLAN:
@@ -31,13 +31,13 @@ def back_up_documents(change: Change, folder: Path, work: CallRequest, attempt: 
 
 
 def restore_documents(change: Change, folder: Path, token: str) -> None:
-    """After a call that came to nothing, also one of a run that was killed."""
+    """Restore the documents after a failed call, including one of a killed run."""
     kept = _read(folder)
     if kept is None:
         return
     key, before = kept
     if any(step.key == key and step.status is StepStatus.DONE for step in change.read().steps):
-        return  # it was killed just after the step was finished
+        return  # killed just after the step was finished
     is_of_plan = plan_write_rule(change.id)
     with change.writing(token):
         for name, digest in written_hashes(folder):
@@ -45,19 +45,19 @@ def restore_documents(change: Change, folder: Path, token: str) -> None:
             if not is_of_plan(f"agentd/changes/{change.id}/{name}") or not path.is_file():
                 continue
             if files.hash_bytes(path.read_bytes()) != digest:
-                continue  # somebody wrote it anew
+                continue  # edited since
             if name in before:
                 files.write(path, before[name])
             else:
                 path.unlink()
         for name, data in before.items():
             if is_of_plan(f"agentd/changes/{change.id}/{name}") and not os.path.lexists(change.folder / name):
-                files.write(change.folder / name, data)  # tools delete nothing: an agent did it by itself
+                files.write(change.folder / name, data)  # the tools delete nothing, so the agent deleted it
     (folder / BEFORE).unlink(missing_ok=True)
 
 
 def written_hashes(folder: Path) -> list[tuple[str, str]]:
-    """Name and hash of every text that the agent wrote through its tools in this call."""
+    """Return name and hash of every text the agent wrote through its tools in this call."""
     with contextlib.suppress(OSError, ValueError, TypeError):
         return [
             (str(name), digest) for name, digest in map(json.loads, (folder / WRITTEN_FILE).read_text().splitlines())
@@ -66,13 +66,13 @@ def written_hashes(folder: Path) -> list[tuple[str, str]]:
 
 
 def record_written(folder: Path, name: str, data: bytes) -> None:
-    """A text that agentd made of the agent's counts as the agent's."""
+    """Record a text that agentd derived from the agent's as the agent's."""
     with open(folder / WRITTEN_FILE, "a", encoding="utf-8") as file:
         file.write(json.dumps([name, files.hash_bytes(data)]) + "\n")
 
 
 def was_changed(change: Change, folder: Path, name: str) -> bool:
-    """The document is there, and the agent wrote it or it is not what it was before the call."""
+    """Whether the document exists and was written or changed since the call began."""
     path = change.folder / name
     if not path.is_file():
         return False
@@ -87,7 +87,7 @@ def _documents(change: Change) -> Iterator[tuple[str, bytes]]:
 
 
 def _read(folder: Path) -> tuple[tuple[str, int, int, int], dict[str, bytes]] | None:
-    """The step's key and the texts before it; None if nothing is kept or an agent made havoc of it."""
+    """Return the step's key and the texts before it; None if there is no valid backup."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         data = json.loads((folder / BEFORE).read_bytes())
         name, round_, number, attempt = data["step"]

@@ -1,4 +1,4 @@
-"""Ctrl-C, and a request to end: told once, and never in the middle of a write."""
+"""Ctrl-C and termination signals: handled once, and never in the middle of a write."""
 
 import contextlib
 import signal
@@ -12,7 +12,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """A request to end, and a terminal that is closed, end a run as Ctrl-C does; `nohup` is respected."""
+    """Treat SIGTERM and a closed terminal like Ctrl-C; `nohup` is respected."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -33,14 +33,14 @@ def interruptible() -> Iterator[None]:
 
 @contextlib.contextmanager
 def defer_interrupts() -> Iterator[None]:
-    """An interruption waits until the block is done."""
+    """Delay an interruption until the block is done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    waiting: list[int] = []
+    received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        waiting.append(number)
+        received.append(number)
 
     before: dict[int, Any] = {number: signal.getsignal(number) for number in _ENDING}
     for number, handler in before.items():
@@ -51,5 +51,5 @@ def defer_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if waiting:
+        if received:
             raise KeyboardInterrupt

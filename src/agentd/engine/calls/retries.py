@@ -1,4 +1,4 @@
-"""A step's calls: tried again where that can help, reminded once of what is missing, never more than the cap."""
+"""The calls of a step: retried where that can help, reminded once of what is missing, limited in number."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from agentd.engine.calls import agent_call, agent_selection, document_backup, st
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.calls.run_context import RunContext
 
-LONGEST_WAIT = 600.0  # seconds; a rate limit that asks for more is better told than waited for
+LONGEST_WAIT = 600.0  # seconds; a longer rate limit is reported instead of waited for
 
 
 def perform_call(run: RunContext, work: CallRequest) -> CallResult:
-    """Until the work is proven done, or an error says why not. The step says when it is finished: `finish`."""
+    """Call the agent until the work is verified; raise an error if it cannot be done. The step calls `finish_step`."""
     settings = run.config.workflow
     tries, delay, prompt, reminded = settings.script_retries, settings.retry_delay_secs, work.prompt, False
     while True:
@@ -57,9 +57,9 @@ def finish_step(
     also: Callable[[ChangeState], ChangeState] = lambda old: old,
     **more: Any,
 ) -> None:
-    """The step's result is on disk: say so in STATE.yaml, and what follows from it as one with that.
+    """Record in STATE.yaml that the step's result is on disk; `also` is applied in the same write.
 
-    `more` stands in the step's row beside what every row has.
+    `more` is added to the step's record.
     """
     row = replace(_row(work, done.attempt, StepStatus.DONE, outputs), extra=more)
     run.update(lambda old: also(old.with_step(row)))
@@ -86,11 +86,11 @@ def call_error(ended: AgentEnded, agent: str, work: CallRequest, change_id: str)
 
 
 def _next_attempt(run: RunContext, work: CallRequest) -> int:
-    """Every call has a row in STATE.yaml from before it starts, so no crash and no resume sets the cap back."""
+    """Count the attempts in STATE.yaml: each is recorded before it starts, so no crash or resume resets the limit."""
     used = [step.attempt for step in run.change.read().steps if (step.name, step.round, step.number) == work.key]
     cap = run.config.limits.calls_per_step
     if len(used) >= cap:
-        raise CallsUsedUp(f"{work.step} has used the {cap} calls it may use")
+        raise CallsUsedUp(f"{work.step} has used all of its {cap} calls")
     return max(used, default=0) + 1
 
 
@@ -129,7 +129,7 @@ def _row(work: CallRequest, attempt: int, status: StepStatus, outputs: Mapping[s
 
 
 def _wait(ended: AgentEnded, delay: float) -> float | None:
-    """How long until the next try, None if there is no point in one."""
+    """Return the seconds until the next attempt; None if there is no point in one."""
     if not ended.cause or not ended.cause.can_pass:
         return None
     wait = max(delay, ended.wait_secs or 0.0)

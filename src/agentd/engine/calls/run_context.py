@@ -1,4 +1,4 @@
-"""A run: one command at work on a change. It holds the run lock, and leaves no trace of a killed one before it."""
+"""A run: one command on a change. It holds the run lock and cleans up after a run that was killed."""
 
 import contextlib
 import json
@@ -21,35 +21,35 @@ from agentd.project import BudgetSettings, Config, Project, ensure_trusted
 from agentd.storage import RunLock, files
 
 _OWNER = "owner.json"
-STARTED = "started"  # made just before an agent's process starts
-MARK = "ended"  # made by the reaper when an agent's processes are gone
-_TOLD = 20  # findings of one call; more are told as one
+STARTED = "started"  # written just before an agent's process starts
+MARK = "ended"  # written by the reaper when an agent's processes are gone
+_REPORTED = 20  # findings of one call; more are reported as one
 
 EventListener = Callable[[events.JournalEntry], None]
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What every step of a run works with."""
+    """What every step of a run shares."""
 
     change: Change
     config: Config
-    held: RunLock
+    lock: RunLock
     folder: Path  # in the local state: what this run's servers and calls write
-    watch: EventListener
+    listener: EventListener
     max_cost: float = 0.0  # USD that this run may spend; 0: no limit
     cost_before: float = 0.0  # USD that the change had cost when this run began
-    warned: set[str] = field(default_factory=set)  # what was said once is not said again
+    warned: set[str] = field(default_factory=set)  # warnings given once
     results: list[tuple[int, str]] = field(default_factory=list)  # exit code and message of a run that was not cut off
 
     @property
     def token(self) -> str:
-        return self.held.token
+        return self.lock.token
 
     def emit(self, event: events.Event) -> None:
-        """To the journal, and to whoever looks on."""
+        """Append the event to the journal and pass it to the listener."""
         entry = self.change.journal().append(event)
-        self.watch(entry)
+        self.listener(entry)
         if entry.seq == 0 and "journal" not in self.warned:
             self.warned.add("journal")
             self.emit(
@@ -59,7 +59,7 @@ class RunContext:
             )
 
     def sign(self) -> None:
-        """Say whose folder this is, so that the next run of the change finds it if this one is killed."""
+        """Record which change the folder belongs to, so that the next run finds it if this one is killed."""
         files.write(self.folder / _OWNER, json.dumps({"change_id": self.change.id, "run": self.change.run}).encode())
 
     @property
@@ -80,34 +80,34 @@ def begin_run(
     load: Callable[[], Config],
     workflow: Workflow,
     command: str,
-    watch: EventListener = lambda entry: None,
+    listener: EventListener = lambda entry: None,
     max_cost: float = 0.0,
     resume_command: str = "",
 ) -> Iterator[RunContext]:
-    """Take the run lock, put right what a killed run left, and journal how it all ends.
+    """Take the run lock, clean up after a killed run, and journal how the run ends.
 
-    The configuration is read after that: the killed run's agent may have written in it.
-    `max_cost` is what this run may spend, in USD (0: no limit); what the killed one spent is not counted for it.
+    The configuration is loaded after the cleanup, because the killed run's agent may have changed it.
+    `max_cost` is what this run may spend, in USD (0: no limit), without what a killed run spent.
     `resume_command` continues the run; by default it is the command itself.
     """
     resume_command = resume_command or command
     with interrupts.interruptible(), change.running(resume_command) as held:
         change = replace(change, run=clock.new_run_id())
         journal = change.journal()
-        watch(journal.append(events.RunStarted(workflow=workflow, command=command)))
-        code, message, is_whole = Bug.exit_code, "", False
+        listener(journal.append(events.RunStarted(workflow=workflow, command=command)))
+        code, message, is_complete = Bug.exit_code, "", False
         folder = run_folder(change.project, held.token)
         try:
-            cut = _put_right(change, held.token)
+            violations = _clean_up(change, held.token)
             config = load()
             ensure_trusted(change_project(change), config, os.environ)
-            run = RunContext(change, config, held, folder, watch, max_cost, change.read().total_cost)
+            run = RunContext(change, config, held, folder, listener, max_cost, change.read().total_cost)
             run.sign()
-            for old, found in cut.items():
-                record_violations(run, found, "the agent of a run that was killed", {})
+            for old, found in violations.items():
+                record_violations(run, found, "the agent of a killed run", {})
                 _remove(old)
             yield run
-            (code, message), is_whole = run.results[-1] if run.results else (0, ""), True
+            (code, message), is_complete = run.results[-1] if run.results else (0, ""), True
         except KeyboardInterrupt:
             error = Interrupted("interrupted", f"to continue: {resume_command}")
             code, message = error.exit_code, error.message
@@ -117,30 +117,30 @@ def begin_run(
             raise
         finally:
             with interrupts.defer_interrupts():
-                # else the next run finishes the guard's look, and takes back what is the agent's
-                if not _is_unfinished(change, folder) and (is_whole or _took_back(change, folder, held.token)):
+                # otherwise the next run finishes the comparison and restores the documents
+                if not _is_unfinished(change, folder) and (is_complete or _restore(change, folder, held.token)):
                     _remove(folder)
-                watch(journal.append(events.RunFinished(workflow=workflow, exit_code=code, message=message)))
+                listener(journal.append(events.RunFinished(workflow=workflow, exit_code=code, message=message)))
 
 
-def _took_back(change: Change, folder: Path, token: str) -> bool:
-    """What the agent of an unfinished step wrote, if the run ends between its call and the step's end."""
+def _restore(change: Change, folder: Path, token: str) -> bool:
+    """Restore what the agent of an unfinished step wrote, if the run ends between its call and the step's end."""
     try:
         document_backup.restore_documents(change, folder, token)
     except (AgentdError, OSError):
-        return False  # how the run ended is what is told
+        return False  # the run's own failure is what gets reported
     return True
 
 
 def change_project(change: Change) -> Project:
-    """The project as the change's own worktree has it."""
+    """Return the project in the change's own worktree."""
     return change.project._replace(tree=change.tree)
 
 
-def _put_right(change: Change, token: str) -> dict[Path, tuple[Violation, ...]]:
-    """What a killed run left: files its agent may not have changed, calls it did not count, steps half done.
+def _clean_up(change: Change, token: str) -> dict[Path, tuple[Violation, ...]]:
+    """Undo what a killed run left: forbidden edits of its agent, uncounted calls, half-finished steps.
 
-    Told by the folder of the old run, which stays until that is recorded.
+    Returns the violations by run folder; a folder stays until they are recorded.
     """
     found: dict[Path, tuple[Violation, ...]] = {}
     has_begun = False
@@ -151,24 +151,15 @@ def _put_right(change: Change, token: str) -> dict[Path, tuple[Violation, ...]]:
             found[folder] = Guard(change, folder / "guard").finish_cut(folder / MARK).put_back
         document_backup.restore_documents(change, folder, token)
     call_costs.settle_open_calls(change, token, has_begun)
-    _sweep(change, token)
-
-    def ended(old: ChangeState) -> ChangeState:
-        return replace(old, steps=tuple(_not_running(step) for step in old.steps))
-
-    change.update(ended, token)
+    with change.writing(token):  # half-written files: the lock is ours, so nobody is writing them
+        for path in change.folder.rglob(".*-*.tmp"):
+            path.unlink(missing_ok=True)
+    change.update(lambda old: replace(old, steps=tuple(_not_running(step) for step in old.steps)), token)
     return found
 
 
-def _sweep(change: Change, token: str) -> None:
-    """Half-written files of a killed writer: the lock is ours, so nobody is at work on them."""
-    with change.writing(token):
-        for left in change.folder.rglob(".*-*.tmp"):
-            left.unlink(missing_ok=True)
-
-
 def _remove(folder: Path) -> None:
-    """Whose it is goes last: cut off half-way, the next run finds it again, and nothing in it to finish."""
+    """Remove the owner file last: interrupted, the next run finds the folder again, with nothing left to finish."""
     with contextlib.suppress(OSError):
         (folder / STARTED).unlink(missing_ok=True)
         for path in folder.iterdir():
@@ -180,7 +171,7 @@ def _remove(folder: Path) -> None:
 
 
 def _is_unfinished(change: Change, folder: Path) -> bool:
-    """An agent did start, and the guard has not compared since."""
+    """An agent was started, and the guard has not compared files since."""
     return (folder / STARTED).exists() and Guard(change, folder / "guard").is_open
 
 
@@ -191,33 +182,33 @@ def _not_running(step: StepRecord) -> StepRecord:
 
 
 def record_violations(run: RunContext, found: tuple[Violation, ...], agent: str, names: Mapping[str, Any]) -> None:
-    """What the guard put back waits in STATE.yaml as findings until the record of a round takes them up."""
+    """Keep what the guard restored as findings in STATE.yaml until the next record takes them over."""
     if not found:
         return
     used = [one.id for one in (*current_findings(run.change.records()), *run.change.read().findings)]
     first = max((int(id_[1:]) for id_ in used if re.fullmatch(r"G\d{1,9}", id_)), default=0) + 1
-    findings = [violation_finding(one, agent) for one in found[:_TOLD]]
-    if len(found) > _TOLD:
-        findings[-1] = _many(found[_TOLD - 1 :], findings[-1])
+    findings = [violation_finding(one, agent) for one in found[:_REPORTED]]
+    if len(found) > _REPORTED:
+        findings[-1] = _many(found[_REPORTED - 1 :], findings[-1])
     made = tuple(replace(one, id=f"G{number}") for number, one in enumerate(findings, first))
     run.update(lambda old: replace(old, findings=(*old.findings, *made)))
     for one in made:
-        told = {name: getattr(one, name) for name in ("id", "severity", "title", "where", "verified", "by", "state")}
-        run.emit(events.FindingReported(**names, **told))
+        fields = {name: getattr(one, name) for name in ("id", "severity", "title", "where", "verified", "by", "state")}
+        run.emit(events.FindingReported(**names, **fields))
 
 
 def _many(rest: tuple[Violation, ...], like: Finding) -> Finding:
     kept = next((one.kept for one in rest if one.kept), "")
-    what = f"{len(rest)} more guarded files differed after the call and were put back, {rest[0].path} among them."
-    where = f" What was found there is kept beside {kept}." if kept else ""
-    return replace(like, title=f"{len(rest)} more guarded files were changed", what=what + where, where=None)
+    what = f"{len(rest)} more protected files were changed during the call and restored, including {rest[0].path}."
+    where = f" Copies of the changed files are next to {kept}." if kept else ""
+    return replace(like, title=f"{len(rest)} more protected files were changed", what=what + where, where=None)
 
 
 def _left_behind(change: Change) -> list[Path]:
-    """Folders of earlier runs of this change; ours is not there yet."""
-    room = Path(change.project.local_state_path("runs"))
+    """Return the folders of earlier runs of this change."""
+    runs = Path(change.project.local_state_path("runs"))
     found = []
-    for owner in sorted(room.glob(f"*/{_OWNER}")):
+    for owner in sorted(runs.glob(f"*/{_OWNER}")):
         with contextlib.suppress(ValueError, OSError, AttributeError):
             if json.loads(owner.read_bytes()).get("change_id") == change.id:
                 found.append(owner.parent)

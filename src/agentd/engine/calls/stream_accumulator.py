@@ -1,4 +1,4 @@
-"""What one call tells, line by line: its words, what it did, its session, its usage, how it ended."""
+"""Collects what an agent streams during a call: text, actions, session, usage and how it ended."""
 
 import re
 import time
@@ -7,59 +7,59 @@ from dataclasses import replace
 
 from agentd.agents import AgentAction, AgentEnded, AgentEvent, AgentText, SessionStarted, TokenUsage, UsageUpdate
 
-WORDS = 1024 * 1024  # of the assistant's text, the first and the last half of this are kept
+TEXT_SIZE = 1024 * 1024  # characters of the assistant's text; the first and last half are kept
 ACTIVITIES = 2000  # of one call; a chatty agent must not fill the journal
-_SHOWN = 200
-_LOOKED_AT = 8192  # cleaned as a whole before it is cut to what is shown: half a secret is one too
-_PAUSE = 1.0  # seconds between two looks at an agent's words
-_PROMPT_LOOKS = 100  # usage is looked at as it comes; after so many times, at most every _REST seconds
-_REST = 0.2
-_PARTS = 1000  # more of them are added up as they come
+_SHOWN = 200  # characters of an activity
+_CLEANED = 8192  # characters redacted together before cutting: part of a secret is a secret too
+_TEXT_INTERVAL = 1.0  # seconds between two reports of the agent's text
+_PROMPT_REPORTS = 100  # usage is reported at once this many times, then every _USAGE_INTERVAL seconds
+_USAGE_INTERVAL = 0.2
+_PARTS = 1000  # more of them are summed up
 _SESSION = re.compile(r"[\x21-\x7e]{1,200}")
 
 
 class StreamAccumulator:
-    """Folds a stream into what the call is worth; `used` is told whenever the sum of the parts moves."""
+    """Turns a stream of lines into events; `on_usage` is called whenever the total changes."""
 
     def __init__(
         self,
         read: Callable[[str], Iterable[AgentEvent]],
-        did: Callable[[str, str, bool | None], None],
-        session: Callable[[str], None],
-        used: Callable[[TokenUsage], None],
+        on_activity: Callable[[str, str, bool | None], None],
+        on_session: Callable[[str], None],
+        on_usage: Callable[[TokenUsage], None],
         clean: Callable[[str], str] = str,
-        before: TokenUsage = TokenUsage(),  # noqa: B008 - frozen; what the session's earlier calls were counted for
+        before: TokenUsage = TokenUsage(),  # noqa: B008 - frozen; usage of earlier calls in the same session
     ) -> None:
         self._read = read
-        self._did = did
-        self._session = session
-        self._used = used
+        self._on_activity = on_activity
+        self._on_session = on_session
+        self._on_usage = on_usage
         self._clean = clean
         self._before = before
         self._parts: dict[str, TokenUsage] = {}
         self._head: list[str] = []
         self._tail: list[str] = []
         self._head_size = self._tail_size = self._left_out = 0
-        self._told = 0
-        self._unseen = ""
-        self._next_look = self._next_use = 0.0
-        self._uses = 0
-        self._is_new = False  # usage that nobody was told of
-        self._in_session = ""
+        self._activities = 0
+        self._pending_text = ""
+        self._next_text = self._next_usage = 0.0
+        self._usage_reports = 0
+        self._has_new_usage = False
+        self._session = ""
         self.ended: AgentEnded | None = None
-        self.understood = False
+        self.is_understood = False
 
-    def hear(self, line: bytes) -> None:
+    def add(self, line: bytes) -> None:
         for event in self._read(line.decode("utf-8", "replace")):
-            self.understood = True
+            self.is_understood = True
             if self.ended and self.ended.cause and not isinstance(event, AgentEnded | UsageUpdate):
-                self.ended = None  # only a try had failed: it goes on
+                self.ended = None  # only an attempt failed; the agent continues
             match event:
                 case AgentText(text):
-                    self._say(text)
+                    self._add_text(text)
                 case AgentAction(kind, text, ok):
-                    self.look()
-                    self._tell(kind, text, ok)
+                    self.flush_text()
+                    self._report(kind, text, ok)
                 case SessionStarted(id=session):
                     self._begin_session(session)
                 case UsageUpdate(usage, part):
@@ -69,13 +69,13 @@ class StreamAccumulator:
                     self.ended = _after(self.ended, event)
                     if event.usage:
                         self._parts = {"": self._own(event.usage)}
-                        self._is_new = True
-        if self._is_new and (self._uses < _PROMPT_LOOKS or time.monotonic() >= self._next_use):
-            self._tell_usage()
+                        self._has_new_usage = True
+        if self._has_new_usage and (self._usage_reports < _PROMPT_REPORTS or time.monotonic() >= self._next_usage):
+            self._report_usage()
 
     @property
     def usage(self) -> TokenUsage:
-        """The sum of the parts; a cost only if every part has one."""
+        """Return the sum of the parts; with a cost only if every part has one."""
         parts = self._parts.values()
         costs = [part.cost for part in parts]
         return TokenUsage(
@@ -87,7 +87,7 @@ class StreamAccumulator:
         )
 
     def _own(self, usage: TokenUsage) -> TokenUsage:
-        """This call's part of what is told for a whole session; less than before can only be of this call."""
+        """Return this call's share of usage reported for a whole session; a smaller total is this call's own."""
         before = self._before
         if not usage.of_session or usage.tokens_in < before.tokens_in:
             return usage
@@ -100,7 +100,7 @@ class StreamAccumulator:
 
     @property
     def parts(self) -> tuple[TokenUsage, ...]:
-        """Each may be of another model, and so of another price; one that names none is of the model that was named."""
+        """Return the parts, which may have different models and prices; a part without a model gets the named one."""
         named = self.usage.model
         return tuple(replace(part, model=part.model or named) for part in self._parts.values())
 
@@ -110,59 +110,59 @@ class StreamAccumulator:
         return "".join(self._head) + gap + "".join(self._tail)
 
     def finish(self) -> None:
-        """The stream is over: tell what was held back."""
-        self.look()
-        if self._is_new:
-            self._tell_usage()
+        """Report what was held back, at the end of the stream."""
+        self.flush_text()
+        if self._has_new_usage:
+            self._report_usage()
 
-    def _tell_usage(self) -> None:
-        self._is_new = False
-        self._uses += 1
-        self._next_use = time.monotonic() + _REST
-        self._used(self.usage)
+    def _report_usage(self) -> None:
+        self._has_new_usage = False
+        self._usage_reports += 1
+        self._next_usage = time.monotonic() + _USAGE_INTERVAL
+        self._on_usage(self.usage)
 
     def _count(self) -> None:
-        self._is_new = True
+        self._has_new_usage = True
         if len(self._parts) <= _PARTS:
             return
         sums: dict[str, TokenUsage] = {}
-        for part in self._parts.values():  # by model and by who priced it, so that the sum costs the same
+        for part in self._parts.values():  # by model and price source, so that the total cost stays the same
             key = f"\0{part.model}\0{part.cost is None}"
             sums[key] = _sum(sums[key], part) if key in sums else part
         self._parts = sums
 
     def _begin_session(self, session: str) -> None:
-        if session != self._in_session and _SESSION.fullmatch(session):
-            self._in_session = session
-            self._session(session)
+        if session != self._session and _SESSION.fullmatch(session):
+            self._session = session
+            self._on_session(session)
 
-    def _say(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         text = replace_surrogates(text)
         self._keep(text)
-        self._unseen += text[: max(0, _LOOKED_AT - len(self._unseen))]
-        if time.monotonic() >= self._next_look:
-            self.look()
+        self._pending_text += text[: max(0, _CLEANED - len(self._pending_text))]
+        if time.monotonic() >= self._next_text:
+            self.flush_text()
 
-    def look(self) -> None:
-        """Tell the words that nobody has seen yet."""
-        words, self._unseen = self._unseen.strip(), ""
-        self._next_look = time.monotonic() + _PAUSE
-        if words:
-            self._tell("text", words, None)
+    def flush_text(self) -> None:
+        """Report the text that has not been reported yet."""
+        text, self._pending_text = self._pending_text.strip(), ""
+        self._next_text = time.monotonic() + _TEXT_INTERVAL
+        if text:
+            self._report("text", text, None)
 
-    def _tell(self, kind: str, text: str, ok: bool | None) -> None:
-        self._told += 1
-        if self._told <= ACTIVITIES:
-            text = " ".join(self._clean(replace_surrogates(text[:_LOOKED_AT])).split())
-            self._did(kind, text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…", ok)
+    def _report(self, kind: str, text: str, ok: bool | None) -> None:
+        self._activities += 1
+        if self._activities <= ACTIVITIES:
+            text = " ".join(self._clean(replace_surrogates(text[:_CLEANED])).split())
+            self._on_activity(kind, text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…", ok)
 
     def _keep(self, text: str) -> None:
-        half = WORDS // 2
-        room = half - self._head_size
-        if room > 0:
-            self._head.append(text[:room])
+        half = TEXT_SIZE // 2
+        free = half - self._head_size
+        if free > 0:
+            self._head.append(text[:free])
             self._head_size += len(self._head[-1])
-            text = text[room:]
+            text = text[free:]
         if not text:
             return
         self._tail.append(text)
@@ -174,7 +174,7 @@ class StreamAccumulator:
 
 
 def _after(before: AgentEnded | None, event: AgentEnded) -> AgentEnded:
-    """The last word counts; how long to wait may have been said earlier."""
+    """The last event counts; the time to wait may come from an earlier one."""
     if before and before.cause is event.cause and event.wait_secs is None:
         return replace(event, wait_secs=before.wait_secs)
     return event
@@ -191,5 +191,5 @@ def _sum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
 
 
 def replace_surrogates(text: str) -> str:
-    """JSON can hold half a character, which no file can."""
+    """Replace lone surrogates, which JSON can hold and a file cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

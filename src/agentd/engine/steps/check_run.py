@@ -71,7 +71,7 @@ def _run_once(ctx: StepContext, round_: int, names: Mapping[str, Any]) -> CheckR
     rows, results = [], []
     for check in ctx.config.checks:
         before = None if round_ == BASELINE_STEP else check_before(state, check)
-        result = run_check(check, Path(change_project(ctx.change).root), ctx.environ, lock=ctx.run.held.handle)
+        result = run_check(check, Path(change_project(ctx.change).root), ctx.environ, lock=ctx.run.lock.handle)
         values = {name: getattr(result, name) for name in ("name", "status", "required", "exit_code", "duration_ms")}
         ctx.run.emit(events.CheckFinished(**names, **values))
         comparison, row = compare_check(result, before), result.row(before, tree, clock.now())

@@ -1,4 +1,4 @@
-"""Where a new change is to live: in place, on a branch of its own, or in a worktree of its own."""
+"""Creating a change: in place, on its own branch, or in its own worktree."""
 
 import os
 import shlex
@@ -20,7 +20,7 @@ from agentd.change import (
 )
 from agentd.documents import CLARIFICATIONS_FILE
 from agentd.domain import Busy, GitSetup, Phase, SetupError, Workflow, WrongPhase
-from agentd.engine.workflows.verdict_status import JUDGED_EVENTS, is_plan_edited
+from agentd.engine.workflows.verdict_status import CHALLENGE_PHASES, is_plan_edited
 from agentd.project import CONFIG_PATH, Project, git
 from agentd.storage import files
 
@@ -32,20 +32,20 @@ _LOG_LINES, _LOG_BYTES = 20, 20_000  # shown of a setup command that failed
 
 @dataclass(frozen=True)
 class RepositoryState:
-    """What git says before anything is done."""
+    """The state of the repository before anything is created."""
 
-    target: str | None  # the branch the change begins from; None: HEAD is detached
-    here: str  # the tree we stand in
-    tree: str  # where a worktree of its own would be
+    target: str | None  # the branch the change starts from; None: HEAD is detached
+    here: str  # the current worktree
+    tree: str  # the path of the change's own worktree
     dirty: tuple[str, ...]  # agentd's own files never count
-    uncommitted: tuple[str, ...]  # what git lacks of agentd/, and a new branch needs
-    untracked: tuple[str, ...]  # of these, what git has never seen
-    is_ignored: bool  # git is told to leave agentd/ out
-    has_work: bool  # the branch is there already, with commits of its own
+    uncommitted: tuple[str, ...]  # files of agentd/ that a new branch needs
+    untracked: tuple[str, ...]  # those of them that git does not track
+    is_ignored: bool  # .gitignore excludes agentd/
+    has_work: bool  # the branch exists and has its own commits
     held_by: str | None  # the worktree that has it checked out
-    is_blocked: bool  # a branch has the name of the folder that git would make for it
-    at_work: tuple[str, ...]  # changes in this tree that something is running for
-    lives_here: str | None  # the change whose own worktree this is
+    is_blocked: bool  # a branch named agentd prevents agentd/<id>
+    at_work: tuple[str, ...]  # changes in this worktree with an active run
+    lives_here: str | None  # the change whose worktree this is
 
 
 def inspect_repository(project: Project, change_id: str) -> RepositoryState:
@@ -73,7 +73,7 @@ def inspect_repository(project: Project, change_id: str) -> RepositoryState:
 
 
 def refuse_setup(ground: RepositoryState, change_id: str, setup: GitSetup, allow_dirty: bool) -> None:
-    """Why it cannot be done, before anything is."""
+    """Raise an error if the setup is not possible."""
     if setup is GitSetup.IN_PLACE:
         return
     if ground.is_ignored:
@@ -94,7 +94,7 @@ def refuse_setup(ground: RepositoryState, change_id: str, setup: GitSetup, allow
 def _refuse_branch(ground: RepositoryState, branch: str) -> None:
     if ground.has_work:
         message = f"the branch {branch} already exists and has commits of its own"
-        raise SetupError(message, f"plan this under another id; what is there shows: git log {branch}")
+        raise SetupError(message, f"plan this under another id; git log {branch} shows its commits")
     if ground.is_blocked:
         message = f"a branch is named {_BLOCK}, so git cannot create {branch}"
         raise SetupError(message, f"git branch -m {_BLOCK} another-name, then run the command again")
@@ -113,7 +113,7 @@ def _refuse_tree(ground: RepositoryState, branch: str, allow_dirty: bool) -> Non
 
 
 def _refuse_switch(ground: RepositoryState, branch: str) -> None:
-    """A tree that something else relies on stays on its branch."""
+    """Refuse to switch the branch of a worktree that something else relies on."""
     if ground.held_by not in (None, ground.here):
         raise _is_held(ground, branch)
     if ground.at_work:
@@ -132,13 +132,13 @@ def _is_held(ground: RepositoryState, branch: str) -> SetupError:
 
 
 def commit_command(ground: RepositoryState) -> str:
-    """What to type, from wherever that is."""
+    """Return the git command that commits the files, usable from any folder."""
     add = f"git add -- {_typed(ground.untracked)} && " if ground.untracked else ""
     return f'{add}git commit -m "{_MESSAGE}" -- {_typed(ground.uncommitted)}'
 
 
 def commit_pending(ground: RepositoryState) -> None:
-    """The same, done: what is staged besides stays staged."""
+    """Commit the files; what else is staged stays staged."""
     if ground.untracked:
         git.run(ground.here, "--literal-pathspecs", "add", "--", *ground.untracked)
     git.run(ground.here, "--literal-pathspecs", "commit", "--quiet", "-m", _MESSAGE, "--", *ground.uncommitted)
@@ -150,7 +150,7 @@ def _typed(names: tuple[str, ...]) -> str:
 
 
 def set_up_location(project: Project, change_id: str, setup: GitSetup, ground: RepositoryState) -> GitLocation:
-    """Doing it again after it was cut off takes up what is there."""
+    """Create the branch or worktree; after an interruption, continue with what exists."""
     branch = branch_of(change_id)
     if setup is GitSetup.IN_PLACE:
         return current_location(project)
@@ -159,15 +159,15 @@ def set_up_location(project: Project, change_id: str, setup: GitSetup, ground: R
             _run(project, branch, project.tree, "switch", "--quiet", "-C", branch)
         return GitLocation(setup, branch, project.tree_name(project.tree), ground.target)
     if os.path.exists(ground.tree) and _is_half_made(ground.tree):
-        git.run(project.tree, "worktree", "remove", "-f", "-f", ground.tree)  # twice: it is locked
+        git.run(project.tree, "worktree", "remove", "-f", "-f", ground.tree)  # twice, because it is locked
     if not os.path.exists(ground.tree):
-        # -B: one that is there has nothing of its own; -f: a tree that was deleted by hand is still in git's books
+        # -B: an existing branch has no commits of its own; -f: git may still list a worktree deleted by hand
         _run(project, branch, ground.tree, "worktree", "add", "--quiet", "-f", "-B", branch, ground.tree)
     return GitLocation(setup, branch, project.tree_name(ground.tree), ground.target)
 
 
 def _run(project: Project, branch: str, tree: str, *arguments: str) -> None:
-    """A hook that fails after git has done it takes nothing back."""
+    """Run git; a hook that fails afterwards undoes nothing."""
     try:
         git.run(project.tree, *arguments)
     except git.GitFailed:
@@ -176,13 +176,13 @@ def _run(project: Project, branch: str, tree: str, *arguments: str) -> None:
 
 
 def _is_half_made(tree: str) -> bool:
-    """git was killed while it filled the worktree, which it keeps locked until that is done."""
+    """Whether git was killed while creating the worktree, which it keeps locked meanwhile."""
     lock = Path(git.run(tree, "rev-parse", "--absolute-git-dir"), "locked")
     return lock.is_file() and lock.read_text().startswith("initializing")
 
 
 def move_clarifications(project: Project, change_id: str, place: GitLocation) -> None:
-    """A change being born has its clarifications in the tree where they were written."""
+    """Move the clarifications of a new change to its worktree."""
     old, new = (project.changes_in(tree) / change_id for tree in (project.tree, project.tree_path(place.tree)))
     source = old / CLARIFICATIONS_FILE
     if old == new:
@@ -199,7 +199,7 @@ def branch_of(change_id: str) -> str:
 
 
 def _target(project: Project, branch: str) -> str | None:
-    """The branch that is current; after a switch that was cut off, the one before."""
+    """Return the current branch; after an interrupted switch, the previous one."""
     current = _current(project)
     if current != branch:
         return current
@@ -207,7 +207,7 @@ def _target(project: Project, branch: str) -> str | None:
 
 
 def _tree(project: Project, change_id: str) -> str:
-    """Beside the main worktree; beside the repository where that is bare and called `notes.git`."""
+    """Return the path next to the main worktree, or next to a bare repository such as `notes.git`."""
     main, common = Path(project.repo.main), Path(project.repo.common)
     is_bare = all(one.path != project.repo.main for one in git.worktrees(project.repo))
     beside = common.with_suffix("") if is_bare and common.suffix == ".git" else main
@@ -219,7 +219,7 @@ def _current(project: Project) -> str | None:
 
 
 def _held_by(project: Project, branch: str) -> str | None:
-    """The worktree that has it checked out."""
+    """Return the worktree that has the branch checked out."""
     return next((one.path for one in git.worktrees(project.repo) if one.branch == branch), None)
 
 
@@ -229,7 +229,7 @@ def _is_committed(project: Project) -> bool:
 
 
 def _changed(tree: str) -> dict[str, bool]:
-    """Files that differ from the last commit, from the top of the tree, and whether git does not know them."""
+    """Return files that differ from the last commit, and whether they are untracked."""
     rows = git.run(tree, "status", "--porcelain", "--untracked-files=all", "--no-renames", "-z").split("\0")
     return {row[3:]: row.startswith("??") for row in rows if row}
 
@@ -240,7 +240,7 @@ def _is_needed(name: str, own: str) -> bool:
 
 
 def _skills(project: Project) -> set[str]:
-    """What `init` has written for a person's own sessions."""
+    """Return the skill files `init` has written."""
     return {os.path.join(project.prefix, path) for path in skill_paths()}
 
 
@@ -330,11 +330,11 @@ def _prepare_worktree(command: str, tree: str) -> None:
 
 
 def plan_settled(change: Change, rechallenge: bool = False) -> str | None:
-    """What to say when there is nothing to plan; None: there is. A rejected plan is a no."""
+    """Return a message if there is nothing to plan; None if there is. Raises WrongPhase for a rejected plan."""
     state = change.read()
     phase, is_cut = state.phase, state.run is not None and state.run.workflow == Workflow.PLAN
-    if phase in (Phase.DRAFTING, Phase.PROPOSED) or ((is_cut or rechallenge) and phase in JUDGED_EVENTS):
-        return None  # a run that was killed after its verdict is ended properly
+    if phase in (Phase.DRAFTING, Phase.PROPOSED) or ((is_cut or rechallenge) and phase in CHALLENGE_PHASES):
+        return None  # finish a run that was killed after its verdict
     if phase is Phase.REJECTED:
         page = f"agentd/changes/{change.id}/CHALLENGE.md"
         what = f"the plan was edited since {page}" if is_plan_edited(change) else f"read {page} and edit the plan"

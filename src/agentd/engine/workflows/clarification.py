@@ -1,4 +1,4 @@
-"""What a person should be asked before a change is planned, and how it is answered."""
+"""The planner's questions before a change is planned, and their answers."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,11 +20,11 @@ OWN = "Something else"
 
 
 def clarify_first(ctx: StepContext, options: RunOptions) -> None:
-    """Once, before anything is written. Cut off, it goes on with the question that was open."""
+    """Ask once, before anything is written; after an interruption, continue with the open question."""
     state = ctx.change.read()
     if not is_clarification_due(state, is_open=planner.saved_questions(ctx.change) is not None):
         if options.clarifications:
-            message = f"{ctx.change.id} is past its questions, so the answers of the file are ignored"
+            message = f"{ctx.change.id} is past its questions, so the answers in the file are ignored"
             ctx.run.emit(NoticeIssued(code="clarifications", message=message))
         return
     refuse_second_clarification(ctx.change.id, options, ctx.change.folder)
@@ -39,13 +39,13 @@ def clarify_first(ctx: StepContext, options: RunOptions) -> None:
 
 
 def needs_no_clarification(options: RunOptions, config: Config, folder: Path) -> bool:
-    """The planner need not be asked for questions."""
+    """Whether the planner need not be asked for questions."""
     is_skipped = options.skip_clarify or not config.workflow.human_in_loop
     return is_skipped or bool(options.clarifications) or (folder / CLARIFICATIONS_FILE).is_file()
 
 
 def refuse_second_clarification(change_id: str, options: RunOptions, folder: Path) -> None:
-    """A person's words are not written over."""
+    """Refuse to overwrite a person's answers."""
     path = folder / CLARIFICATIONS_FILE
     if not options.clarifications or not path.is_file():
         return
@@ -53,7 +53,7 @@ def refuse_second_clarification(change_id: str, options: RunOptions, folder: Pat
         is_same = parse_clarifications(decode_text(files.read(path), path.name)).questions == options.clarifications
     except InvalidDocument:
         is_same = False
-    if not is_same:  # else the same command was cut off
+    if not is_same:  # otherwise the same command was interrupted
         message = f"{change_id} has {CLARIFICATIONS_FILE} already"
         raise UsageError(message, "leave --clarifications out, or edit that file")
 
@@ -66,18 +66,18 @@ def nobody_to_ask_error(change_id: str) -> Unanswered:
 
 
 def is_clarification_due(state: ChangeState, is_open: bool = False) -> bool:
-    """`is_open`: questions were asked, and not all of them are answered."""
+    """Whether clarification comes next. `is_open`: some questions are not answered yet."""
     ended = any(step.status in (StepStatus.DONE, StepStatus.SKIPPED) for step in state.steps)
     return state.phase is Phase.DRAFTING and is_only_clarified(state) and (is_open or not ended)
 
 
 def is_only_clarified(state: ChangeState) -> bool:
-    """Nothing is written yet."""
+    """Whether nothing has been written yet."""
     return all(step.name == planner.CLARIFY_STEP for step in state.steps)
 
 
 def _answered_so_far(ctx: StepContext) -> tuple[Answered, ...]:
-    """What a person has said counts, also when the rest is skipped; a file of theirs says it better."""
+    """Return the answers given before the rest was skipped; an existing file takes precedence."""
     asked = planner.saved_questions(ctx.change)
     is_there = (ctx.change.folder / CLARIFICATIONS_FILE).is_file()
     return asked.answers if asked and not is_there else ()
@@ -94,7 +94,7 @@ def _answers(ctx: StepContext, options: RunOptions) -> tuple[Answered, ...]:
 
 
 def _answered(ctx: StepContext, number: int, total: int, one: Mapping[str, Any], options: RunOptions) -> Answered:
-    """By the person, or as the planner recommends where all questions are answered so."""
+    """Ask the person, or take the planner's recommendation."""
     choices = {text: QuestionOption(text, text) for text in one["options"]}
     if options.person:
         choices[OWN] = QuestionOption(OWN, OWN, asks="Your answer:")

@@ -1,4 +1,4 @@
-"""Where a person should decide: the question, whoever answers it first, and the word about it in the journal."""
+"""Questions to a person: asked at the terminal and through the inbox; the first answer counts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from agentd.engine.workflows.verdict_status import challenges, open_findings
 
 @dataclass(frozen=True)
 class QuestionOption:
-    """One answer. `flag` gives it without a terminal, `command` is the whole line; `asks`: words that it needs."""
+    """One answer. `flag` gives it without a terminal, `command` is the whole command; `asks` prompts for a reason."""
 
     id: str
     label: str
@@ -29,9 +29,9 @@ class Question:
     text: str
     options: tuple[QuestionOption, ...]
     recommended: str
-    also: tuple[QuestionOption, ...] = ()  # answers that are taken from elsewhere and not offered at the terminal
+    also: tuple[QuestionOption, ...] = ()  # answers accepted from the inbox but not offered at the terminal
     why: str = ""
-    about: Mapping[str, Any] | None = None  # how the change stands, as a result tells it
+    about: Mapping[str, Any] | None = None  # the state of the change, as in a result
 
     @property
     def answers(self) -> dict[str, QuestionOption]:
@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True)
 class DecisionAnswer:
-    """`via`: terminal, flag or inbox. `reason`: the words that the option asks for."""
+    """`via`: terminal, flag or inbox. `reason`: what the option asks for."""
 
     id: str
     by: str
@@ -49,29 +49,29 @@ class DecisionAnswer:
 
 
 class Person(Protocol):
-    """Whoever sits at the terminal."""
+    """The person at the terminal."""
 
     def choose(self, question: Question, otherwise: Callable[[], DecisionAnswer | None]) -> DecisionAnswer:
-        """The answer given here, or the one that `otherwise` brings in the meantime."""
+        """Return the answer given here, or the one `otherwise` returns in the meantime."""
         ...
 
     def tell(self, lines: Sequence[str]) -> None:
-        """What the next question is about."""
+        """Print lines that the next question is about."""
         ...
 
     def wait(self, text: str) -> None:
-        """Until the person has done what the text says."""
+        """Wait until the person has done what the text says."""
         ...
 
     def show(self, path: str) -> None:
-        """A document, until the person has seen enough of it."""
+        """Show a document."""
         ...
 
 
 def ask_decision(
     run: RunContext, question: Question, person: Person | None, yes: bool = False
 ) -> DecisionAnswer | None:
-    """The person's answer; the recommended one if all questions were answered so before; else None."""
+    """Return the person's answer, the recommended one with `yes`, or None."""
     if person is None and not yes:
         return None
     options = tuple(option.id for option in question.options)
@@ -89,7 +89,7 @@ def ask_decision(
 
 
 def _ask(run: RunContext, question: Question, person: Person) -> DecisionAnswer:
-    """At the terminal, and through the inbox at the same time."""
+    """Ask at the terminal and through the inbox at the same time."""
     inbox = Inbox(run.change)
     answers = [{"id": one.id, "label": one.label, "asks": one.asks} for one in question.answers.values()]
     asked = {"id": question.id, "question": question.text, "options": _offered_now(question), "answers": answers}
@@ -104,7 +104,7 @@ def _ask(run: RunContext, question: Question, person: Person) -> DecisionAnswer:
 
 
 def option_rows(question: Question) -> list[dict[str, Any]]:
-    """As every face shows them."""
+    """Return the options as every interface shows them."""
     return [
         {
             "id": one.id,
@@ -118,33 +118,33 @@ def option_rows(question: Question) -> list[dict[str, Any]]:
 
 
 def _offered_now(question: Question) -> list[dict[str, Any]]:
-    """While the run waits, a command that would start another one is no answer to it."""
+    """Return the options without commands that would start a second run while this one waits."""
     is_answer = {one.id: bool(one.asks) or one.flag is None for one in question.options}
     return [{**row, "command": row["command"] if is_answer[row["id"]] else None} for row in option_rows(question)]
 
 
 def _delivered(run: RunContext, inbox: Inbox, question: Question) -> DecisionAnswer | None:
-    """A decision from the inbox that can be taken; one that cannot is told why."""
+    """Return a valid decision from the inbox; reply to an invalid one with the reason."""
     found = inbox.take()
     if found is None:
         return None
     name, decision = found
     problem = refusal_reason(decision, question, read_digest.current_reading(run.change))
-    inbox.reply(name, problem is None, problem or "taken")
+    inbox.reply(name, problem is None, problem or "accepted")
     return DecisionAnswer(decision.answer, decision.by, "inbox", decision.reason) if problem is None else None
 
 
 def refusal_reason(decision: Decision, question: Question, now: Mapping[str, str]) -> str | None:
-    """Why a decision does not count: stale, another question's, without its reason, or no person's."""
+    """Return why a decision does not count: stale, for another question, without a reason, or not by a person."""
     if decision.question != question.id:
         return f"the question is {question.id} now"
     option = question.answers.get(decision.answer)
     if option is None:
-        return f"{decision.answer} is none of {', '.join(question.answers)}"
+        return f"{decision.answer} is not one of {', '.join(question.answers)}"
     if option.asks and not decision.reason.strip():
         return f"{decision.answer} needs a reason"
     if not decision.by.startswith("person:"):
-        return "only a person decides"
+        return "only a person can decide"
     changed = read_digest.differing_names(decision.hashes, now)
     return f"{read_digest.describe_differences(changed, now)} since this was decided" if changed else None
 
@@ -166,7 +166,7 @@ def after_challenge(change: Change, recommended: str = "fix") -> Question:
 
 
 def after_review(change: Change) -> Question:
-    """Accepting is no way out of a failed required check; what failed before may be said to be known."""
+    """A failed required check cannot be accepted; one that failed before the first edit can be declared known."""
     start = f"agentd impl {change.id}"
     options = [
         QuestionOption("fix", "Fix and review again", "--rounds 1", f"{start} --rounds 1"),
@@ -191,7 +191,7 @@ def after_review(change: Change) -> Question:
 
 
 def blocking_checks(change: Change) -> list[Mapping[str, Any]]:
-    """What nobody can accept the code over, by the last run of the checks."""
+    """Return the checks that block acceptance, from the last run."""
     return [row for row in change.read().checks if row.get("blocks")]
 
 

@@ -1,4 +1,4 @@
-"""A change that builds on others: they are archived first, and until then that is said."""
+"""Dependencies between changes: a change is archived after those it depends on."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,14 +19,14 @@ from agentd.project import Project
 
 
 def check_dependencies(project: Project, change_id: str, wanted: Sequence[str]) -> None:
-    """Each is a change that is there, and none of them waits for this one."""
+    """Refuse unknown changes and circular dependencies."""
     places = ChangeLocator(project)
     known = {one.id: one for one in places.open()}
     for other in wanted:
         if check_change_id(other) not in known and places.find_archived(other) is None:
             raise ChangeNotFound(f"there is no change '{other}' to depend on", "agentd list --all")
-        if way := _way(known, other, change_id):
-            message = f"{change_id} would wait for itself: {' → '.join((change_id, *way))}"
+        if path := _dependency_path(known, other, change_id):
+            message = f"{change_id} would wait for itself: {' → '.join((change_id, *path))}"
             raise UsageError(message, f"leave out --depends-on {other}")
 
 
@@ -35,7 +35,7 @@ def add_dependencies(change: Change, wanted: Sequence[str]) -> None:
 
 
 def pending_dependencies(change: Change) -> dict[str, Phase | None]:
-    """What it depends on and is not archived yet, with its phase; None: there is no such change any more."""
+    """Return the dependencies that are not archived yet, with their phase; None if the change no longer exists."""
     wanted = change.read().depends_on
     if not wanted:
         return {}
@@ -50,7 +50,7 @@ def pending_dependencies(change: Change) -> dict[str, Phase | None]:
 
 
 def _is_archived_here(change: Change, other: str) -> bool:
-    """In the change's own tree: only there its specs are among those that the change is merged into."""
+    """Whether it is archived in the change's own worktree, whose specs the change will be merged into."""
     archive = change.project.archive_in(change.tree)
     folders = [path for path in archive.glob(f"*{other}*") if other == archived_change_id(path.name)]
     return any(read_state(path).phase is Phase.ARCHIVED for path in folders if (path / STATE_FILE).is_file())
@@ -69,16 +69,16 @@ def warn_dependencies(ctx: StepContext) -> None:
         ctx.run.emit(WarningIssued(code="depends", message=message))
 
 
-def _way(known: dict[str, LocatedChange], start: str, goal: str) -> tuple[str, ...]:
-    """From one change to another along what they depend on."""
-    ways: list[tuple[str, ...]] = [(start,)]
+def _dependency_path(known: dict[str, LocatedChange], start: str, goal: str) -> tuple[str, ...]:
+    """Return a dependency path from one change to another, or nothing."""
+    paths: list[tuple[str, ...]] = [(start,)]
     seen = set()
-    while ways:
-        way = ways.pop()
-        if way[-1] == goal:
-            return way
-        found = known.get(way[-1])
-        if way[-1] not in seen and found and found.folder and not found.summary.problem:
-            seen.add(way[-1])
-            ways += [(*way, other) for other in read_state(Path(found.folder)).depends_on]
+    while paths:
+        path = paths.pop()
+        if path[-1] == goal:
+            return path
+        found = known.get(path[-1])
+        if path[-1] not in seen and found and found.folder and not found.summary.problem:
+            seen.add(path[-1])
+            paths += [(*path, other) for other in read_state(Path(found.folder)).depends_on]
     return ()

@@ -1,4 +1,4 @@
-"""`impl`: from an approved plan to code that is proved and reviewed. Running is resuming."""
+"""The impl workflow: from an approved plan to tested and reviewed code. Each function resumes where it stopped."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -28,19 +28,19 @@ _REVIEWED = (Phase.IMPLEMENTING, Phase.COMPLETE)
 
 
 def build_tasks(ctx: StepContext, options: RunOptions) -> None:
-    """The tasks that are left, run by run."""
+    """Implement the remaining tasks, batch by batch."""
     tasks = wanted_tasks(ctx, options)
     is_sequential = ctx.config.workflow.sequential_implementation
-    while runs := task_batches.remaining_batches(ctx.change.read(), tasks, is_sequential):
-        first = runs[0]
+    while batches := task_batches.remaining_batches(ctx.change.read(), tasks, is_sequential):
+        first = batches[0]
         done = sorted(task_batches.built_tasks(ctx.change.read()))
         run_implement_step(
-            ctx, first.step, first.number, first.tasks, done, is_last=len(runs) == 1 and not options.tasks
+            ctx, first.step, first.number, first.tasks, done, is_last=len(batches) == 1 and not options.tasks
         )
 
 
 def wanted_tasks(ctx: StepContext, options: RunOptions) -> tuple[Task, ...]:
-    """All tasks in their order, or those of `--tasks`."""
+    """Return all tasks in order, or those of `--tasks`."""
     tasks = task_batches.tasks_in_order(code_trees.read_change_tasks(ctx.change), ctx.change.id)
     return (
         task_batches.select_tasks(tasks, options.tasks, task_batches.built_tasks(ctx.change.read()))
@@ -50,19 +50,17 @@ def wanted_tasks(ctx: StepContext, options: RunOptions) -> tuple[Task, ...]:
 
 
 def judge_code(ctx: StepContext, options: RunOptions) -> bool:
-    """One verdict on the code as it is. False: that tree was judged already, and judging it again is not wished."""
+    """Review the current code. Returns False if it was reviewed already and no new review is requested."""
     if ctx.change.read().phase not in _REVIEWED:
         raise ChangeNotReady(f"{ctx.change.id} has no code to review yet", f"agentd impl {ctx.change.id}")
-    task_batches.tasks_in_order(
-        code_trees.read_change_tasks(ctx.change), ctx.change.id
-    )  # without tasks nothing says what is done
+    task_batches.tasks_in_order(code_trees.read_change_tasks(ctx.change), ctx.change.id)  # refuses invalid tasks
     refuse_conflict_markers(ctx.change)
     base = ctx.change.read().base.tree
     if base and not code_trees.changed_paths(ctx.change, base, code_trees.current_tree(ctx.change)):
         raise ChangeNotReady(f"no code of {ctx.change.id} has changed yet", f"agentd impl {ctx.change.id}")
     apply_code_edits(ctx)
-    is_wished = options.review and not has_judged(ctx.change.read())  # a resumed command has it already
-    is_due = is_wished or not is_code_judged(ctx)
+    is_requested = options.review and not has_judged(ctx.change.read())  # a resumed command may have done it
+    is_due = is_requested or not is_code_judged(ctx)
     if is_due:
         round_ = len(ctx.change.records(REVIEWER_SPEC.kind)) + 1
         review.run_review_step(ctx, check_run.run_checks(ctx, round_))
@@ -70,7 +68,7 @@ def judge_code(ctx: StepContext, options: RunOptions) -> bool:
 
 
 def answer_review(ctx: StepContext) -> None:
-    """The implementer's part of a round."""
+    """Let the implementer answer the findings."""
     if ctx.change.read().phase is not Phase.IMPLEMENTING:
         raise WrongPhase(f"{ctx.change.id} is {ctx.change.read().phase}", f"agentd status {ctx.change.id}")
     apply_code_edits(ctx)
@@ -85,22 +83,20 @@ def answer_review(ctx: StepContext) -> None:
 def run_review_rounds(ctx: StepContext, options: RunOptions) -> None:
     if options.review or not _is_cut_off(ctx):
         judge_code(ctx, options)
-    while ctx.change.read().phase is Phase.IMPLEMENTING and _goes_on(ctx, options):
+    while ctx.change.read().phase is Phase.IMPLEMENTING and _should_continue(ctx, options):
         answer_review(ctx)
         judge_code(ctx, replace(options, review=False))
 
 
 def is_code_judged(ctx: StepContext) -> bool:
-    """The last verdict is on the tree as it is, and the implementer has answered nothing since."""
+    """Whether the last verdict is about the current tree, and the implementer has answered nothing since."""
     record = last_record(ctx.change, REVIEWER_SPEC)
     if record is None or is_answered(ctx.change, record.round + 1, REVIEWER_SPEC.answer):
         return False
     if record.at < task_batches.implementation_start(ctx.change.read()):
-        return False  # it was the code of another plan
-    now, left = (
-        code_trees.current_tree(ctx.change),
-        check_run.check_outputs(ctx.change.read(), record.round).get("left"),
-    )
+        return False  # it was about the code of an earlier plan
+    now = code_trees.current_tree(ctx.change)
+    left = check_run.check_outputs(ctx.change.read(), record.round).get("left")
     return any(not code_trees.changed_paths(ctx.change, tree, now) for tree in (record.judged["tree"], left) if tree)
 
 
@@ -111,16 +107,15 @@ def apply_code_edits(ctx: StepContext) -> None:
 
 
 def accept_known_failures(ctx: StepContext, reason: str, by: str) -> None:
-    """A person says that what failed before the first edit was there before."""
+    """Record a person's decision that checks failing before the first edit are known."""
 
     def known(old: ChangeState) -> ChangeState:
-        said = {"known": f"{reason} ({by})"}
-        return check_run.with_baseline(
-            old, [{**row, **(said if _failed(row) else {})} for row in check_run.check_baseline(old)]
-        )
+        note = {"known": f"{reason} ({by})"}
+        rows = [{**row, **(note if _failed(row) else {})} for row in check_run.check_baseline(old)]
+        return check_run.with_baseline(old, rows)
 
     if not any(_failed(row) for row in check_run.check_baseline(ctx.change.read())):
-        message = "no check failed before the first edit, so --known-failures has nothing to say"
+        message = "no check failed before the first edit, so --known-failures does not apply"
         raise WrongPhase(message, f"leave it out: agentd impl {ctx.change.id}")
     ctx.run.update(known)
     made = events.DecisionMade(id="known-failures", answer="known", reason=reason, by=f"person:{by}", via="flag")
@@ -132,7 +127,7 @@ def _failed(row: Mapping[str, Any]) -> bool:
 
 
 def _is_cut_off(ctx: StepContext) -> bool:
-    """The implementer was at work on the findings when the run ended: half of that is not judged."""
+    """Whether the run ended while the implementer worked on the findings: half-done work is not reviewed."""
     state, record = ctx.change.read(), last_record(ctx.change, REVIEWER_SPEC)
     if record is None or not state.run or not state.run.rounds_left:
         return False
@@ -144,8 +139,8 @@ def _is_cut_off(ctx: StepContext) -> bool:
     )
 
 
-def _goes_on(ctx: StepContext, options: RunOptions) -> bool:
-    """Whether the implementer is to answer and the reviewer to judge again."""
+def _should_continue(ctx: StepContext, options: RunOptions) -> bool:
+    """Whether to run another round."""
     state, record = ctx.change.read(), last_record(ctx.change, REVIEWER_SPEC)
     assert state.run and record
     if not judge_call.open_judge_findings(ctx, REVIEWER_SPEC):
@@ -165,46 +160,46 @@ def _goes_on(ctx: StepContext, options: RunOptions) -> bool:
 
 
 def run_impl(ctx: StepContext, options: RunOptions) -> None:
-    """The code of all tasks, and rounds until a verdict settles it; of some tasks, and no more."""
+    """Implement all tasks and review them in rounds; with `--tasks`, only implement those."""
     with _implementing(ctx, options):
         if ctx.change.read().phase is Phase.COMPLETE and not options.review:
-            return  # a killed run came to its verdict
+            return  # a killed run had reached its verdict
         dependencies.warn_dependencies(ctx)
-        wanted_tasks(ctx, options)  # refused before anything runs
+        wanted_tasks(ctx, options)  # refuses invalid tasks before anything runs
         _start(ctx, options)
         if not options.review:
             build_tasks(ctx, options)
-        if not options.tasks:  # what is known to fail makes another verdict of the same tree
+        if not options.tasks:  # known failures lead to another verdict on the same tree
             run_review_rounds(ctx, replace(options, review=options.review or bool(options.known_failures)))
 
 
 def run_implement(ctx: StepContext, options: RunOptions) -> None:
-    """The code only: the phase command `implement`."""
+    """Only write the code: the phase command `implement`."""
     with _implementing(ctx, options):
         _start(ctx, options)
         build_tasks(ctx, options)
 
 
 def run_review(ctx: StepContext, options: RunOptions) -> None:
-    """Checks and verdict only: the phase command `review`."""
+    """Only run checks and review: the phase command `review`."""
     with _implementing(ctx, options):
         if not judge_code(ctx, options):
             ctx.run.emit(already_judged_notice(ctx.change, REVIEWER_SPEC, f"agentd impl {ctx.change.id} --review"))
 
 
 def run_resolve(ctx: StepContext, options: RunOptions) -> None:
-    """The implementer's answers only: the phase command `resolve-reviews`."""
+    """Only answer the findings: the phase command `resolve-reviews`."""
     with _implementing(ctx, options):
         answer_review(ctx)
 
 
 def decide_code(ctx: StepContext, answer: str, reason: str, by: str, read: str = "") -> None:
-    """What a person decides without being asked: `--accept`, `--send-back`, `--plan-wrong`; `read` as for a plan."""
+    """Apply a decision made without being asked: `--accept`, `--send-back`, `--plan-wrong`; `read` as for a plan."""
     tree = read_digest.current_reading(ctx.change).get(read_digest.CODE_TREE_KEY, "") if read else ""
     read_digest.check_reading(ctx.change, read)
     with _implementing(ctx, RunOptions(rounds=0)):
         apply_code_edits(ctx)
-        read_digest.check_reading(ctx.change, read)  # a comment may have come in between
+        read_digest.check_reading(ctx.change, read)  # a comment may have been added meanwhile
         person_decisions.CODE_DECISIONS[answer](ctx, reason, by, tree)
 
 

@@ -1,4 +1,4 @@
-"""Where `impl` begins: whether the change is ready, and how everything was before the first edit."""
+"""The start of impl: whether the change is ready, and the state before the first edit."""
 
 from dataclasses import replace
 
@@ -20,14 +20,14 @@ _GUIDANCE = {
 
 
 def impl_settled(change: Change, is_review: bool) -> str | None:
-    """What to say when there is nothing to implement; None: there is."""
+    """Return a message if there is nothing to implement; None if there is."""
     state = change.read()
     if state.phase in (Phase.CHALLENGED, Phase.IMPLEMENTING) or (state.phase is Phase.COMPLETE and is_review):
         if is_review and state.phase is Phase.CHALLENGED:
             raise ChangeNotReady(f"{change.id} has no code to review yet", f"agentd impl {change.id}")
         return None
     if state.phase is Phase.COMPLETE:
-        return None if state.run else _complete(change)  # a run that was killed is ended properly
+        return None if state.run else _complete(change)  # finish a run that was killed
     if not state.phase.is_open:
         return f"{change.id} is {state.phase}"
     what = "its plan was rejected" if state.phase is Phase.REJECTED else "its plan is not approved yet"
@@ -43,7 +43,7 @@ def _complete(change: Change) -> str:
 
 
 def start_implementation(ctx: StepContext) -> None:
-    """The base tree and the checks on it, once; a run that was cut off before has edited nothing."""
+    """Record the base tree and the results of the checks on it, once, before the first edit."""
     change, state = ctx.change, ctx.change.read()
     refuse_unmerged(change)
     refuse_conflict_markers(change)
@@ -53,7 +53,7 @@ def start_implementation(ctx: StepContext) -> None:
         message = "no checks are configured, so nothing verifies this code: add [[checks]] to agentd/config.toml"
         ctx.run.emit(WarningIssued(code="no-checks", message=message))
     if state.phase is not Phase.CHALLENGED:
-        if state.base.tree is None:  # a folder of an older version
+        if state.base.tree is None:  # a folder from an older version
             ctx.run.update(lambda old: replace(old, base=replace(old.base, tree=_older(change, old))))
         _warn_of_edits(ctx, state)
         return
@@ -61,7 +61,7 @@ def start_implementation(ctx: StepContext) -> None:
         hint = f'agentd plan {change.id} --rechallenge, or agentd plan {change.id} --accept "REASON"'
         raise ChangeNotReady(f"the plan of {change.id} was edited since it was approved", hint)
     task_batches.tasks_in_order(code_trees.read_change_tasks(change), change.id)
-    if state.base.tree:  # it was begun before, with another plan
+    if state.base.tree:  # an earlier plan was implemented already
         ctx.run.update(lambda old: _started(old, str(old.base.tree), change.hashes()))
         return
     proof = check_run.run_checks(ctx, check_run.BASELINE_STEP)
@@ -71,7 +71,7 @@ def start_implementation(ctx: StepContext) -> None:
 
 
 def _warn_of_failures(ctx: StepContext, proof: check_run.CheckRun) -> None:
-    """Before any money is spent: some will stand in the way of every review."""
+    """Warn before money is spent: some checks will block every review."""
     for result, _ in proof.results:
         if not result.required or result.status is CheckStatus.PASSED:
             continue
@@ -82,7 +82,7 @@ def _warn_of_failures(ctx: StepContext, proof: check_run.CheckRun) -> None:
         else:
             message = (
                 f"the required check {result.name} fails already, and its failures have no names to compare: it will "
-                f'stand in the way of every review, unless agentd impl {ctx.change.id} --known-failures "REASON"'
+                f'block every review, unless you run agentd impl {ctx.change.id} --known-failures "REASON"'
             )
         ctx.run.emit(WarningIssued(code="fails-already", message=message))
 
@@ -96,7 +96,7 @@ def _started(old: ChangeState, base: str, hashes: dict[str, str]) -> ChangeState
 
 
 def _warn_of_edits(ctx: StepContext, state: ChangeState) -> None:
-    """tasks.md is left out: agentd ticks in it."""
+    """Warn about documents edited since the start; tasks.md is excluded because agentd ticks its boxes."""
     starts = [n for n, one in enumerate(state.history, 1) if one.event is TransitionEvent.IMPLEMENTATION_STARTED]
     begun = state.history[starts[-1] - 1].hashes if starts else {}
     edited = (
@@ -105,7 +105,7 @@ def _warn_of_edits(ctx: StepContext, state: ChangeState) -> None:
         else []
     )
     if edited:
-        message = f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is"
+        message = f"{', '.join(edited)} changed since the implementation began; the code is judged by the current plan"
         ctx.run.emit(WarningIssued(code="plan-edited", message=message))
 
 
@@ -114,7 +114,7 @@ def _older(change: Change, old: ChangeState) -> str:
 
 
 def refuse_conflict_markers(change: Change) -> None:
-    """A spec with two texts in one says nothing that code could be judged by."""
+    """Refuse specs with unresolved conflicts: code cannot be judged by them."""
     for path in sorted((change.folder / "specs").glob("*.md")):
         if lines := find_conflict_markers(path.read_text("utf-8", "replace"), path.name):
             message = f"specs/{path.name}:{lines[0]} has an unresolved conflict"

@@ -1,4 +1,4 @@
-"""The documents of a plan come into being, each after what it builds on."""
+"""The plan workflow: write the documents in order, then challenge and revise them."""
 
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -19,9 +19,9 @@ from agentd.project import WorkflowSettings
 
 
 def draft_documents(ctx: StepContext, options: RunOptions) -> None:
-    looks = ctx.config.workflow.self_review_iterations
+    reviews = ctx.config.workflow.self_review_iterations
     if options.light and ctx.change.read().lane is not Lane.LIGHT:
-        message = f"{ctx.change.id} was begun in the {ctx.change.read().lane} lane and stays in it"
+        message = f"{ctx.change.id} was started in the {ctx.change.read().lane} lane and stays in it"
         ctx.run.emit(NoticeIssued(code="lane", message=message))
     clarify_first(ctx, options)
     while ctx.change.read().phase is Phase.DRAFTING:
@@ -31,23 +31,23 @@ def draft_documents(ctx: StepContext, options: RunOptions) -> None:
             warn_overlaps(ctx)
             _offer_light(ctx, options)
         found = read_plan_facts(ctx.change)
-        following = step_lists.next_planner_step(ctx.change.read(), looks, found)
+        following = step_lists.next_planner_step(ctx.change.read(), reviews, found)
         if following is None:
             ctx.run.update(lambda old: _generated(old, ctx.change))
             return
         if following.kind == "tasks-gen" and found and not found.specs:
             ctx.run.emit(NoticeIssued(code="no-specs", message="No specs required for this change"))
-        _make(ctx, following, looks)
+        _run_step(ctx, following, reviews)
 
 
-def _make(ctx: StepContext, following: PlannedStep, looks: int) -> None:
-    match following.kind:
+def _run_step(ctx: StepContext, step: PlannedStep, reviews: int) -> None:
+    match step.kind:
         case "plan-gen":
             planner.generate_plan(ctx)
         case "proposal-gen" | "spec-gen" | "tasks-gen":
-            planner.generate_document(ctx, following.kind, following.spec)
+            planner.generate_document(ctx, step.kind, step.spec)
         case _:
-            planner.run_self_review(ctx, following.kind, following.spec, following.number, looks)
+            planner.run_self_review(ctx, step.kind, step.spec, step.number, reviews)
 
 
 def _generated(old: ChangeState, change: Change) -> ChangeState:
@@ -61,7 +61,7 @@ def _generated(old: ChangeState, change: Change) -> ChangeState:
 
 
 def _offer_light(ctx: StepContext, options: RunOptions) -> None:
-    """Only between the proposal and what follows it: a small change needs no long process."""
+    """Offer the light lane for a small change, right after its proposal."""
     state, found = ctx.change.read(), read_plan_facts(ctx.change)
     done = [step.name for step in state.steps if step.name not in (planner.CLARIFY_STEP, planner.FORMAT_STEP)]
     if state.lane is not Lane.FULL or set(done) != {"proposal-gen"} or not found or not found.is_small:
@@ -71,7 +71,7 @@ def _offer_light(ctx: StepContext, options: RunOptions) -> None:
         QuestionOption("light", "Light lane: one session writes the rest, no self-review, one challenge", "--light"),
         QuestionOption("full", "Full lane: a session and a self-review for each document"),
     )
-    question = Question("lane", f"The planner calls this a patch {size}. Which way?", choices, "light")
+    question = Question("lane", f"The planner calls this a patch {size}. How should it continue?", choices, "light")
     answer = ask_decision(ctx.run, question, options.person, options.yes)
     if answer and answer.id == "light":
         left = options.granted_rounds(Lane.LIGHT, ctx.config.workflow.planning_iterations)
@@ -83,22 +83,24 @@ def _is_light(old: ChangeState, rounds_left: int) -> ChangeState:
 
 
 def run_plan(ctx: StepContext, options: RunOptions) -> None:
-    """The documents, and rounds until a verdict settles them."""
+    """Write the documents, then challenge and revise them in rounds."""
     with _planning(ctx, options):
         dependencies.warn_dependencies(ctx)
         draft_documents(ctx, options)
-        if ctx.change.read().phase is Phase.PROPOSED or options.rechallenge:  # else a killed run came to its verdict
+        if (
+            ctx.change.read().phase is Phase.PROPOSED or options.rechallenge
+        ):  # otherwise a killed run had reached its verdict
             plan_rounds.run_plan_rounds(ctx, options)
 
 
 def run_proposal(ctx: StepContext, options: RunOptions) -> None:
-    """The documents only: the phase command `proposal`."""
+    """Only write the documents: the phase command `proposal`."""
     with _planning(ctx, options):
         draft_documents(ctx, options)
 
 
 def run_challenge(ctx: StepContext, options: RunOptions) -> None:
-    """The verdict only: the phase command `challenge`."""
+    """Only challenge the plan: the phase command `challenge`."""
     with _planning(ctx, options):
         if not plan_rounds.judge_plan(ctx, options):
             ctx.run.emit(
@@ -107,21 +109,21 @@ def run_challenge(ctx: StepContext, options: RunOptions) -> None:
 
 
 def run_reproposal(ctx: StepContext, options: RunOptions) -> None:
-    """The planner's answers only: the phase command `reproposal`."""
+    """Only answer the findings: the phase command `reproposal`."""
     with _planning(ctx, options):
         plan_rounds.answer_challenge(ctx, options)
 
 
 def decide_plan(ctx: StepContext, answer: str, reason: str, by: str, read: str = "") -> None:
-    """What a person decides without being asked: `--accept`, `--reject`, `--send-back`.
+    """Apply a decision made without being asked: `--accept`, `--reject`, `--send-back`.
 
-    `read` is the digest of what they have read (`seen`): nothing is written if that is not what is there.
+    `read` is the digest of what the person read; nothing is written if the content has changed since.
     """
     hashes = ctx.change.hashes()
     read_digest.check_reading(ctx.change, read)
     with _planning(ctx, RunOptions(rounds=0)):
         plan_rounds.apply_plan_edits(ctx)
-        read_digest.check_reading(ctx.change, read)  # a comment may have come in between
+        read_digest.check_reading(ctx.change, read)  # a comment may have been added meanwhile
         person_decisions.PLAN_DECISIONS[answer](ctx, reason, by, hashes)
 
 

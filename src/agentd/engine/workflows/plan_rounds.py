@@ -1,4 +1,4 @@
-"""Challenge, answer, challenge again: until the plan is approved, a rule says stop, or a person does."""
+"""Rounds of challenge and revision, until the plan is approved, a stop rule applies, or a person stops."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from agentd.engine.workflows.run_request import RunOptions
 from agentd.engine.workflows.run_result import decision_summary
 from agentd.engine.workflows.run_scope import use_round
 from agentd.engine.workflows.verdict_status import (
-    JUDGED_EVENTS,
+    CHALLENGE_PHASES,
     has_judged,
     is_answered,
     is_plan_as_decided,
@@ -24,11 +24,11 @@ from agentd.engine.workflows.verdict_status import (
 )
 from agentd.validation import RuleFinding
 
-_NAMED = 5  # faults named in an error; `agentd validate` lists them all
+_NAMED = 5  # faults listed in an error; `agentd validate` lists them all
 
 
 def repair_format(ctx: StepContext, options: RunOptions) -> None:
-    """Validation without an agent; what is left is mended by the planner or by the person."""
+    """Validate the documents; the planner or the person fixes what is left."""
     most = ctx.config.workflow.format_iterations
     while found := planner.format_faults(ctx):
         planner.report_faults(ctx, found)
@@ -75,7 +75,7 @@ def _files(found: Sequence[RuleFinding]) -> str:
 
 
 def warn_overlaps(ctx: StepContext) -> None:
-    """A word of warning, once in a run for each thing that both change. It is no finding and stops nothing."""
+    """Warn once per run about requirements that another open change modifies too."""
     change, warned = ctx.change, ctx.run.warned
     touches = read_touched(str(change.folder), ctx.config.validation.requirement_pattern)
     if not touches:
@@ -89,18 +89,18 @@ def warn_overlaps(ctx: StepContext) -> None:
             ctx.run.emit(WarningIssued(code="overlap", message=f"{message}; the second to archive may have to rebase"))
 
 
-NextRound = Literal["fix", "look again", "stop"]
+NextRound = Literal["fix", "ask again", "stop"]
 
 
 def judge_plan(ctx: StepContext, options: RunOptions) -> bool:
-    """One verdict on the plan as it is. False: it was judged so already, and judging it again is not wished."""
-    check_phase(ctx, *JUDGED_EVENTS)
+    """Challenge the current plan. Returns False if it was challenged already and no new challenge is requested."""
+    check_phase(ctx, *CHALLENGE_PHASES)
     apply_plan_edits(ctx)
     if ctx.change.read().phase is Phase.REJECTED and is_plan_as_decided(ctx.change):
         hint = f"read {ctx.path('CHALLENGE.md')}, edit the plan, then: agentd plan {ctx.change.id} --rechallenge"
         raise WrongPhase(f"{ctx.change.id} was rejected, and its plan has not changed since", hint)
-    is_wished = options.rechallenge and not has_judged(ctx.change.read())  # a resumed command has it already
-    is_due = is_wished or not is_plan_judged(ctx.change)
+    is_requested = options.rechallenge and not has_judged(ctx.change.read())  # a resumed command may have done it
+    is_due = is_requested or not is_plan_judged(ctx.change)
     if is_due:
         repair_format(ctx, options)
         warn_overlaps(ctx)
@@ -111,7 +111,7 @@ def judge_plan(ctx: StepContext, options: RunOptions) -> bool:
 def answer_challenge(
     ctx: StepContext, options: RunOptions, also: Callable[[ChangeState], ChangeState] = lambda old: old
 ) -> None:
-    """The planner's part of a round; `also` is written as one with its end."""
+    """Let the planner answer the findings; `also` is applied in the same write as the end of the step."""
     check_phase(ctx, Phase.PROPOSED)
     apply_plan_edits(ctx)
     record, left = last_record(ctx.change), judge_call.open_judge_findings(ctx, CHALLENGER_SPEC)
@@ -124,7 +124,7 @@ def answer_challenge(
 
 
 def run_plan_rounds(ctx: StepContext, options: RunOptions) -> None:
-    """Rounds, as many as the command may use."""
+    """Run as many rounds as the command may use."""
     judge_plan(ctx, options)
     while ctx.change.read().phase is Phase.PROPOSED:
         apply_plan_edits(ctx)
@@ -156,7 +156,7 @@ def check_phase(ctx: StepContext, *phases: Phase) -> None:
 
 
 def _next(ctx: StepContext, options: RunOptions) -> NextRound:
-    """Whether the planner is to answer and the challenger to judge again."""
+    """Decide whether to run another round."""
     state = ctx.change.read()
     assert state.run
     is_stuck = made_no_progress(ctx.change)
@@ -174,14 +174,14 @@ def _next(ctx: StepContext, options: RunOptions) -> NextRound:
 
 
 def _decided(ctx: StepContext, person: Person, is_stuck: bool) -> NextRound:
-    """What the person at the terminal, or in the viewer, says."""
+    """Ask the person at the terminal or in the browser."""
     before = read_digest.current_reading(ctx.change)
     question = after_challenge(ctx.change, "view" if is_stuck else "fix")
     answer = ask_decision(ctx.run, replace(question, about=decision_summary(ctx.change)), person)
     assert answer
     if answer.id == "view":
         person.show(str(ctx.change.folder / "CHALLENGE.md"))
-        return "look again"
+        return "ask again"
     if answer.id not in person_decisions.PLAN_DECISIONS:
         return "fix" if answer.id == "fix" else "stop"
     now = read_digest.current_reading(ctx.change)
@@ -189,8 +189,8 @@ def _decided(ctx: StepContext, person: Person, is_stuck: bool) -> NextRound:
         changed = read_digest.describe_differences(read_digest.differing_names(before, now), now)
         message = f"{changed} while the question was open, so it is asked again"
         ctx.run.emit(WarningIssued(code="stale", message=message))
-        return "look again"
-    apply_plan_edits(ctx)  # what was shown with it
+        return "ask again"
+    apply_plan_edits(ctx)  # edits shown with the question
     person_decisions.PLAN_DECISIONS[answer.id](ctx, answer.reason, answer.by, read_digest.plan_hashes_of(now))
     return "fix" if answer.id == "send-back" else "stop"
 

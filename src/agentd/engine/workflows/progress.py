@@ -1,4 +1,4 @@
-"""Where the steps of a run stand, told from its events: what every live view draws from. Faces make it harmless."""
+"""The progress of a run, derived from its events; live views render it and escape its texts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,24 +11,24 @@ from agentd.engine.workflows.step_lists import PlannedStep
 StepSource = Callable[[], Sequence[PlannedStep]]
 StepKey = tuple[str, int, int]
 
-_SAID = 2000  # characters; an agent's line can be a megabyte, and nobody reads it here
+_LONGEST = 2000  # characters; an agent's line can be a megabyte
 
 
 class StepProgress(StrEnum):
     AHEAD = "ahead"
-    EARLIER = "earlier"  # an earlier command has done it
+    EARLIER = "earlier"  # done by an earlier command
     RUNNING = "running"
-    WAITING = "waiting"  # failed, and tried again soon
+    WAITING = "waiting"  # failed, will be retried
     DONE = "done"
     FAILED = "failed"
 
 
 class StepAnswer(StrEnum):
-    """What came of a step that is done."""
+    """The result of a finished step."""
 
     GOOD = "good"
     NO = "no"  # a judge asks for changes
-    FAILED = "failed"  # a check did
+    FAILED = "failed"  # a check failed
 
 
 _ASKING = {*ChallengeVerdict, *ReviewVerdict} - {ChallengeVerdict.APPROVED}  # for changes
@@ -37,7 +37,7 @@ _ENDS = {StepStatus.DONE: StepProgress.DONE, StepStatus.SKIPPED: StepProgress.EA
 
 @dataclass(frozen=True, slots=True)
 class ProgressRow:
-    """A step and how it goes; times are seconds of the clock that `Board.hear` is told."""
+    """The progress of one step; times are in seconds of the clock given to `ProgressBoard.add`."""
 
     label: str
     stand: StepProgress = StepProgress.AHEAD
@@ -45,9 +45,9 @@ class ProgressRow:
     attempt: int = 1
     since: float = 0.0  # when this attempt began
     took: float = 0.0  # seconds of the attempts that ended
-    heard: float = 0.0  # the last sign of life
-    again: float = 0.0  # when it is tried again
-    words: str = ""  # what the agent does now, why it failed, or what came of it
+    heard: float = 0.0  # the last event
+    again: float = 0.0  # when it is retried
+    words: str = ""  # what the agent is doing, why it failed, or the result
     answer: StepAnswer = StepAnswer.GOOD
 
     def elapsed(self, at: float) -> float:
@@ -56,7 +56,7 @@ class ProgressRow:
 
 @dataclass(frozen=True, slots=True)
 class ProgressCost:
-    """What the calls of this run used; `total` is the change's cost with all earlier runs."""
+    """Usage of this run; `total` is the cost of the change including earlier runs."""
 
     calls: int = 0
     without_price: int = 0
@@ -77,45 +77,45 @@ class ProgressCost:
 
 
 class ProgressBoard:
-    """The course is asked for when a step begins or ends, not at every look: it may read files."""
+    """Rows for all steps. The planned steps are read when a step starts or ends, because that may read files."""
 
-    def __init__(self, ahead: StepSource) -> None:
-        self._ahead = ahead
-        self._course = {one.key: one.label for one in ahead()}
-        self._rows: dict[StepKey, ProgressRow] = {}  # those that something happened in, in that order
+    def __init__(self, planned: StepSource) -> None:
+        self._read_planned = planned
+        self._planned = {step.key: step.label for step in planned()}
+        self._rows: dict[StepKey, ProgressRow] = {}  # steps with events, in order
         self.spent = ProgressCost()
-        self.exit_code: int | None = None  # None: the run has not ended
+        self.exit_code: int | None = None  # None while running
 
-    def hear(self, event: events.Event, at: float) -> None:
+    def add(self, event: events.Event, at: float) -> None:
         if isinstance(event, events.UsageRecorded):
             self.spent = self.spent.plus(event)
         if isinstance(event, events.RunFinished):
             self.exit_code = event.exit_code
         if not isinstance(event, events.AgentActivity | events.UsageRecorded):
-            self._course = {one.key: one.label for one in self._ahead()}
+            self._planned = {step.key: step.label for step in self._read_planned()}
         if (key := _key_of(event)) is None:
             return
         old = self._rows.get(key, ProgressRow("", since=at))
         if isinstance(event, events.StepStarted) and key in self._rows:
-            del self._rows[key]  # a step that is begun anew is the last one again
+            del self._rows[key]  # a restarted step moves to the end
         self._rows[key] = replace(_after(old, event, at), label=self._label(key), heard=at)
 
     def label_of(self, event: events.Event) -> str:
-        """What a person reads for its step, nothing for what happens outside of steps."""
+        """Return the label of the event's step; empty outside of steps."""
         key = _key_of(event)
         return self._label(key) if key else ""
 
     def _label(self, key: StepKey) -> str:
         name, round_, _ = key
         rounds = f", round {round_}" if round_ > 1 else ""
-        return _cut(self._course.get(key) or name.replace("-", " ").capitalize() + rounds)
+        return _cut(self._planned.get(key) or name.replace("-", " ").capitalize() + rounds)
 
     def rows(self) -> list[ProgressRow]:
-        """In the order of the course; what it does not name stands after the step that went before."""
-        order = list(self._course)
+        """Return the rows in planned order; an unplanned step comes after the one before it."""
+        order = list(self._planned)
         before: StepKey | None = None
         for key in self._rows:
-            if key not in self._course:
+            if key not in self._planned:
                 order.insert(order.index(before) + 1 if before else 0, key)
             before = key
         last = max((order.index(key) for key in self._rows), default=-1)
@@ -127,14 +127,14 @@ class ProgressBoard:
 
 
 def _cut(text: str) -> str:
-    return text[:_SAID]
+    return text[:_LONGEST]
 
 
 def _after(row: ProgressRow, event: events.Event, at: float) -> ProgressRow:
     match event:
         case events.StepStarted(attempt=attempt):
             who = ", ".join(word for word in (event.agent, event.model) if word)
-            message = f"tried again after: {row.words}" if row.stand is StepProgress.WAITING else ""
+            message = f"retried after: {row.words}" if row.stand is StepProgress.WAITING else ""
             row = replace(row, stand=StepProgress.RUNNING, agent=_cut(who), attempt=attempt, since=at, words=message)
             return replace(row, answer=StepAnswer.GOOD)
         case events.StepFinished(status=status, duration_ms=took):
@@ -157,7 +157,7 @@ def _after(row: ProgressRow, event: events.Event, at: float) -> ProgressRow:
 
 
 def _key_of(event: events.Event) -> StepKey | None:
-    """None for what happens outside of steps."""
+    """Return the key of the event's step; None outside of steps."""
     if not isinstance(event, events.StepEvent | events.OptionalStepEvent) or event.step is None:
         return None
     return (event.step, 1 if event.round is None else event.round, event.number or 1)

@@ -1,4 +1,4 @@
-"""What a command tells a program at its end: everything about the change, and what can be done next."""
+"""The result of a command: the state of the change and what can be done next."""
 
 import re
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def build_result(
     error: AgentdError | None = None,
     code: int | None = None,
 ) -> dict[str, Any]:
-    """`before` is how many calls STATE.yaml had when the command began. The forms are those of `--json`."""
+    """Build the `--json` result. `before` is the number of calls in STATE.yaml when the command began."""
     state = change.read()
     found = open_findings(change)
     question = None if error else _question(change, state, found)
@@ -72,7 +72,7 @@ def build_result(
 
 
 def decision_summary(change: Change) -> dict[str, Any]:
-    """What was found, for whoever is to decide about it: a part of the result."""
+    """Return the part of the result that a decision is about."""
     state, found = change.read(), open_findings(change)
     return {
         "change_id": change.id,
@@ -83,7 +83,7 @@ def decision_summary(change: Change) -> dict[str, Any]:
 
 
 def result_exit_code(command: str, state: ChangeState) -> int:
-    """Yes or no: a proposal is generated, its findings are answered, a plan or code is approved."""
+    """Return 0 if the command reached its goal: generated, answered or approved; else 1."""
     if command in ("proposal", "reproposal"):
         return int(state.phase is Phase.DRAFTING)
     no = [Phase.DRAFTING, Phase.PROPOSED, Phase.REJECTED]
@@ -96,7 +96,7 @@ def verdict_line(verdict: str | None, found: list[Finding]) -> str:
         return _LINES[verdict]
     counts = count_open(found)
     words = ", ".join(f"{count} {severity.upper()}" for severity, count in counts.items() if count)
-    return f"{verdict} - {f'Found {words} severity issues' if words else 'No finding is open any more'}"
+    return f"{verdict} - {f'Found {words} severity issues' if words else 'No open findings'}"
 
 
 def _message(change: Change, state: ChangeState, found: list[Finding]) -> str:
@@ -124,7 +124,7 @@ def _findings(found: list[Finding]) -> dict[str, Any]:
 
 
 def _question(change: Change, state: ChangeState, found: list[Finding]) -> dict[str, Any] | None:
-    """What a person should decide after a verdict that asks for changes."""
+    """Return the question to a person after a verdict that asks for changes."""
     if state.phase is Phase.IMPLEMENTING and found and last_record(change, REVIEWER_SPEC):
         question = after_review(change)
     elif state.phase is Phase.PROPOSED and found and is_plan_judged(change):
@@ -153,7 +153,7 @@ def next_command(change: Change) -> str | None:
 
 
 def _files(change: Change) -> list[str]:
-    """As a person finds them: from the project's root, also where the change is archived."""
+    """Return the files of the change, relative to the project's root."""
     names = readable_documents(change.folder)
     folder = change.folder.relative_to(change.project.changes_in(change.tree).parent.parent).as_posix()
     reviews = [f"reviews/{path.name}" for path in (change.folder / "reviews").glob("*.yaml")]
@@ -183,7 +183,7 @@ def _spent(state: ChangeState, before: int) -> dict[str, Any]:
 
 
 def _known(calls: Sequence[CallRecord]) -> float | None:
-    """USD over known costs; None where there were calls and none has one."""
+    """Return the sum of known costs; None if there were calls and no cost is known."""
     if calls and all(call.cost is None for call in calls):
         return None
     return round(sum(call.cost or 0.0 for call in calls), 6)

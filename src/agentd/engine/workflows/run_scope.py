@@ -1,11 +1,10 @@
-"""A command at work: STATE.yaml says so, and still does after a failure, so that the next command resumes it."""
+"""The scope of a run in STATE.yaml: it stays recorded after a failure, so that the next command resumes it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agentd.change import BudgetIncrease, ChangeState, Inbox
-from agentd.change import RunState as Begun
+from agentd.change import BudgetIncrease, ChangeState, Inbox, RunState
 from agentd.domain import Refusal, UsageError, Workflow, clock, events
 from agentd.engine.calls import step_commits
 from agentd.engine.calls.run_context import RunContext
@@ -15,13 +14,13 @@ from agentd.engine.workflows.verdict_status import rounds_used
 
 
 def raise_budget(run: RunContext, amount: float, by: str) -> None:
-    """From now on, for this change; the same amount again changes nothing, so a command can be repeated."""
+    """Raise the budget of this change. The same amount again changes nothing, so a command can be repeated."""
     limit = run.limits.per_change
     if amount == limit:
         return
     if amount < limit or not limit:
-        now = f"may cost {limit:.10g} USD already" if limit else "has no limit"
-        raise UsageError(f"{run.change.id} {now}, so {amount:.10g} USD is no more", "leave --raise-budget out")
+        now = f"may already cost {limit:.10g} USD" if limit else "has no limit"
+        raise UsageError(f"{run.change.id} {now}, so {amount:.10g} USD is not more", "leave --raise-budget out")
 
     def raised(old: ChangeState) -> ChangeState:
         extra = old.budget.extra if old.budget else {}
@@ -53,9 +52,9 @@ def run_scope(ctx: StepContext, begin: Callable[[ChangeState], ChangeState]) -> 
 
 
 def begin_run_state(old: ChangeState, workflow: Workflow, granted: int) -> ChangeState:
-    """A command that was interrupted goes on: the rounds that it has used count."""
+    """Start or resume a command; the rounds an interrupted one has used count."""
     is_same = old.run is not None and old.run.workflow == workflow
-    run = old.run if is_same and old.run else Begun(workflow, clock.now(), steps_before=len(old.steps))
+    run = old.run if is_same and old.run else RunState(workflow, clock.now(), steps_before=len(old.steps))
     used = rounds_used(replace(old, run=run))
     return replace(old, run=replace(run, rounds_left=max(0, granted - used)))
 

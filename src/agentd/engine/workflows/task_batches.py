@@ -1,4 +1,4 @@
-"""Which tasks come next, in which runs of the implementer (pure)."""
+"""Groups the tasks into steps for the implementer (pure)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ IMPLEMENT_STEP = "implement"
 
 @dataclass(frozen=True, slots=True)
 class TaskBatch:
-    """One run: neighbouring tasks of one spec."""
+    """Adjacent tasks of one spec, implemented in one step."""
 
     step: str
     number: int
@@ -21,7 +21,7 @@ class TaskBatch:
 
 
 def tasks_in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
-    """Before anything runs: what cannot be ordered cannot be built."""
+    """Return the tasks in dependency order, or raise FormatInvalid."""
     hint = f"fix agentd/changes/{change_id}/tasks.md, then: agentd validate {change_id}"
     if not tasks:
         raise FormatInvalid(f"{change_id} has no tasks to implement", hint)
@@ -38,25 +38,25 @@ def tasks_in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
 
 
 def built_tasks(state: ChangeState) -> set[str]:
-    """Tasks whose run has ended, since the implementation of this plan began."""
+    """Return the tasks implemented since the implementation of this plan began."""
     if state.phase is Phase.CHALLENGED:
-        return set()  # what was made by an earlier plan is made again
+        return set()  # work for an earlier plan does not count
     since = implementation_start(state)
-    rows = [row for row in _done(state.steps) if row.at >= since]
+    rows = [row for row in state.steps if is_implemented(row) and row.at >= since]
     return {str(id_) for row in rows for id_ in row.extra.get("tasks", ())}
 
 
 def implementation_start(state: ChangeState) -> str:
-    """When the implementation of this plan began."""
+    """Return when the implementation of this plan began."""
     started = [moved.at for moved in state.history if moved.event is TransitionEvent.IMPLEMENTATION_STARTED]
     return started[-1] if started else ""
 
 
 def remaining_batches(state: ChangeState, tasks: Sequence[Task], is_sequential: bool) -> list[TaskBatch]:
-    """The runs that are left. `tasks` in their order."""
+    """Return the batches that are left. `tasks` are in order."""
     finished = built_tasks(state)
     left = [task for task in tasks if task.id not in finished and task.status is not TaskStatus.WAIVED]
-    used = [row.name for row in _done(state.steps)]
+    used = [row.name for row in state.steps if is_implemented(row)]
     found: list[TaskBatch] = []
     for name, group in groupby(left, lambda task: _name(task) if is_sequential else IMPLEMENT_STEP):
         number = 1 + used.count(name) + sum(one.step == name for one in found)
@@ -65,7 +65,7 @@ def remaining_batches(state: ChangeState, tasks: Sequence[Task], is_sequential: 
 
 
 def select_tasks(tasks: Sequence[Task], wanted: Sequence[str], finished: Collection[str]) -> tuple[Task, ...]:
-    """Those of `--tasks`; each stands on tasks that are done or chosen too."""
+    """Return the tasks of `--tasks`; what they depend on must be done or selected too."""
     ids = [canonical_task_id(one.strip()) for one in wanted if one.strip()]
     known = {task.id: task for task in tasks}
     if strange := [one for one in ids if one not in known]:
@@ -74,7 +74,7 @@ def select_tasks(tasks: Sequence[Task], wanted: Sequence[str], finished: Collect
         raise UsageError("--tasks names no task", f"the tasks are {', '.join(known)}")
     for one in ids:
         if lacking := [other for other in known[one].depends_on if other not in (*ids, *finished)]:
-            message = f"task {one} builds on {', '.join(lacking)}, which is not done yet"
+            message = f"task {one} depends on {', '.join(lacking)}, which is not done yet"
             raise Refusal(message, f"add it: --tasks {','.join([*lacking, *ids])}")
     return tuple(task for task in tasks if task.id in ids)
 
@@ -84,9 +84,6 @@ def _name(task: Task) -> str:
     return f"{IMPLEMENT_STEP}-{spec}" if spec else IMPLEMENT_STEP
 
 
-def _done(steps: Sequence[StepRecord]) -> list[StepRecord]:
-    return [
-        row
-        for row in steps
-        if row.status is StepStatus.DONE and (row.name == IMPLEMENT_STEP or row.name.startswith(f"{IMPLEMENT_STEP}-"))
-    ]
+def is_implemented(step: StepRecord) -> bool:
+    """Whether the step is an implementer's and is done."""
+    return step.status is StepStatus.DONE and f"{step.name}-".startswith(f"{IMPLEMENT_STEP}-")
