@@ -192,7 +192,7 @@ def test_cost_of_a_killed_run_does_not_count_toward_max_cost(project: Scenario) 
             model=None,
             session=None,
         )
-        call.saw(TokenUsage(tokens_in=100), 0.4)
+        call.update(TokenUsage(tokens_in=100), 0.4)
     assert call_costs.change_spending(change).change == 0.4
     perform(change, max_cost=0.4)
     assert change.read().total_cost == pytest.approx(0.65)

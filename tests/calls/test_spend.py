@@ -54,7 +54,7 @@ def begin(change: Change, token: str, session: str | None = "s") -> OpenCall:
 def call_once(change: Change, cost: float | None, session: str | None = "s") -> CallRecord | None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token, session)
-        call.saw(TokenUsage(tokens_in=100, tokens_out=10, tokens_cached=5), cost)
+        call.update(TokenUsage(tokens_in=100, tokens_out=10, tokens_cached=5), cost)
         return call.finish(1234, None)
 
 
@@ -75,7 +75,7 @@ def leave_open(change: Change, cost: float | None = 0.5, session: str = "s") -> 
     """A call whose run is no more, as it lies on disk."""
     with change.running("agentd plan") as held:
         call = begin(change, held.token, session)
-        call.saw(TokenUsage(tokens_in=100), cost)
+        call.update(TokenUsage(tokens_in=100), cost)
     return Path(change.project.local_state_path("calls", change.id, f"{call.id}.json"))
 
 
@@ -104,7 +104,7 @@ def test_finished_call_is_in_the_state_and_the_ledger(change: Change) -> None:
 def test_finished_call_has_its_session_and_model(change: Change) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
-        call.saw(TokenUsage(tokens_in=1, model="gpt-5.2-mini"), 0.1)
+        call.update(TokenUsage(tokens_in=1, model="gpt-5.2-mini"), 0.1)
         call.finish(1, "captured")
     [counted] = change.read().llm_calls
     assert (counted.session, counted.model) == ("captured", "gpt-5.2-mini")
@@ -130,10 +130,10 @@ def test_unknown_cost_adds_nothing_to_the_total(change: Change) -> None:
 def test_known_cost_is_not_overwritten_by_an_unknown_one(change: Change) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
-        call.saw(TokenUsage(tokens_in=1), 0.5)
-        call.saw(TokenUsage(tokens_in=2), None)
+        call.update(TokenUsage(tokens_in=1), 0.5)
+        call.update(TokenUsage(tokens_in=2), None)
         assert call.cost == 0.5
-        call.saw(TokenUsage(tokens_in=2), 0.4)  # the whole call's figure at its end may be a better one
+        call.update(TokenUsage(tokens_in=2), 0.4)  # the whole call's figure at its end may be a better one
         last = call.finish(1, None)
     assert last and last.cost == 0.4
 
@@ -144,7 +144,7 @@ def test_call_in_progress_counts_and_can_be_excluded(change: Change) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
         assert change_spending(change) == Spending(0.0, 1.0)
-        call.saw(TokenUsage(tokens_in=1), 0.25)
+        call.update(TokenUsage(tokens_in=1), 0.25)
         assert change_spending(change) == Spending(0.25, 1.25)
         assert change_spending(other) == Spending(1.0, 1.25)
         assert change_spending(change, but=call.id) == Spending(0.0, 1.0)
@@ -252,7 +252,7 @@ def test_last_ledger_line_of_a_call_counts(change: Change) -> None:
 def test_hostile_model_name_does_not_corrupt_the_ledger(change: Change, name: str) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token, name)
-        call.saw(TokenUsage(tokens_in=-5, tokens_out=10**40, tokens_cached=7, model=name), 0.5)
+        call.update(TokenUsage(tokens_in=-5, tokens_out=10**40, tokens_cached=7, model=name), 0.5)
     assert call.id
     (kept,) = settled(change)
     assert (kept.tokens_in, kept.tokens_cached) == (0, 0) and kept.cost == 0.5
@@ -280,7 +280,7 @@ def one_call(change: Change, session: str) -> Callable[[Tell], None]:
             settle_open_calls(change, held.token)
             call = begin(change, held.token, session)
             for cents in (10, 25):
-                call.saw(TokenUsage(tokens_in=cents), cents / 100)
+                call.update(TokenUsage(tokens_in=cents), cents / 100)
                 tell(cents)
             call.finish(5, None)
             change.update(lambda old: done(old, session), held.token)
@@ -376,7 +376,7 @@ def a_run(change: Change, limits: BudgetSettings, run: dict[str, Any], mark: str
                 for cents in stream:
                     total += cents
                     tell([session, "tries"])
-                    call.saw(TokenUsage(tokens_in=total), total / 100)
+                    call.update(TokenUsage(tokens_in=total), total / 100)
                     tell([session, "saw"])
                     budget.check_budget(limits, change.id, change_spending(change, but=call.id), call.cost)
             finally:
@@ -480,8 +480,8 @@ with change.running("agentd plan") as held:
             break
         call = OpenCall.begin(change, held.token, step="challenge", round=1, number=number, attempt=1,
                               agent="codex", role="challenger", model="m", session=f"{change.id}-{number}")
-        call.saw(TokenUsage(tokens_in=1), 0.05)
-        call.saw(TokenUsage(tokens_in=2), 0.1)
+        call.update(TokenUsage(tokens_in=1), 0.05)
+        call.update(TokenUsage(tokens_in=2), 0.1)
         call.finish(1, None)
 """
 

@@ -58,7 +58,7 @@ def leave_open(change: Change, cost: float) -> None:
             model="m",
             session=None,
         )
-        under_way.saw(TokenUsage(tokens_in=1), cost)
+        under_way.update(TokenUsage(tokens_in=1), cost)
 
 
 def table_of(text: str, head: str) -> dict[str, list[str]]:

@@ -147,7 +147,7 @@ def test_call_in_progress_counts_and_command_line_limits_apply(paid: Change) -> 
     with paid.running("agentd plan short-titles") as held:
         who: dict[str, Any] = {"agent": "play", "role": "challenger", "model": "m2", "session": None}
         opened = OpenCall.begin(paid, held.token, step="challenge", round=3, number=1, attempt=1, **who)
-        opened.saw(TokenUsage(tokens_in=10, tokens_out=1), 0.75)
+        opened.update(TokenUsage(tokens_in=10, tokens_out=1), 0.75)
         found = cost_view.read_costs(paid, ("budget.per_change=5",))
         (row,) = inbox_view.inbox_rows(paid.project)
     assert row.cost == 4.5, "in the inbox too"

@@ -159,7 +159,7 @@ def test_interrupted_call_is_ignored(project: Scenario) -> None:
         with change.running("agentd plan") as held:
             names = {"step": "challenge", "round": 1, "number": 1, "attempt": 1, "agent": "codex"}
             call = OpenCall.begin(change, held.token, **names, role="challenger", model=GPT, session=None)  # type: ignore[arg-type]
-            call.saw(TokenUsage(tokens_in=7), 0.1)
+            call.update(TokenUsage(tokens_in=7), 0.1)
         with change.running("agentd plan") as held:
             assert call_costs.settle_open_calls(change, held.token)
     assert estimate(change.project).measured == 0
