@@ -433,7 +433,7 @@ class Scenario:
         return Path(change.tree)
 
     def on_branch(self, change_id: str) -> GitLocation:
-        """On a branch of its own in this worktree."""
+        """On its own branch in this worktree."""
         target = self.git("branch", "--show-current")
         self.git("switch", "-q", "-c", f"agentd/{change_id}")
         return GitLocation(GitSetup.BRANCH, f"agentd/{change_id}", ".", target)

@@ -476,7 +476,7 @@ def test_many_guard_violations_are_reported_as_twenty_findings(project: Scenario
     call_planner(change, effect=None)
     found = change.read().findings
     assert len(found) == 20
-    assert found[-1].title == "41 more guarded files were changed"
+    assert found[-1].title == "41 more protected files were changed"
 
 
 def test_lone_surrogate_in_a_prompt_is_tolerated(project: Scenario) -> None:

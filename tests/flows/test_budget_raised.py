@@ -108,7 +108,7 @@ def test_lower_budget_is_refused_and_the_same_budget_is_a_no_op(project: Scenari
     less = raising(project, "0.03")
     assert (less.code, less.json["error"]["message"]) == (
         2,
-        "add-oauth may cost 0.06 USD already, so 0.03 USD is no more",
+        "add-oauth may cost 0.06 USD already, so 0.03 USD is not more",
     )
     assert raising(project, "2").code == 0
     before = change.read().budget
@@ -145,7 +145,7 @@ def test_background_run_uses_the_raised_budget(project: Scenario) -> None:
 def test_raise_budget_is_refused_with_flags_that_spend_nothing(project: Scenario, more: list[str]) -> None:
     change = used_up(project)
     ended = project.agentd("plan", "add-oauth", "--raise-budget", "5", *more)
-    assert ended.code == 2 and "goes without --raise-budget" in ended.err
+    assert ended.code == 2 and "does not go with --raise-budget" in ended.err
     assert change.read().budget is None
 
 

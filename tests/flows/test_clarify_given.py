@@ -75,10 +75,10 @@ def test_answers_file_accepts_a_list_or_a_tool_call(project: Scenario, data: Any
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b'[{"topic": ', "is no JSON: Expecting value: line 1 column 12"),
-        (b"\xff\xfe", "is no JSON: "),
-        (b"", "is no JSON: "),
-        (b"[" * 200_000, "is no JSON: "),
+        (b'[{"topic": ', "is not JSON: Expecting value: line 1 column 12"),
+        (b"\xff\xfe", "is not JSON: "),
+        (b"", "is not JSON: "),
+        (b"[" * 200_000, "is not JSON: "),
         ([], "questions is a list of 0; send a list of 1 to 5"),
         (ROWS * 3, "questions is a list of 6; send a list of 1 to 5"),
         ("Google", 'questions is "Google"; send a list of 1 to 5'),
@@ -139,7 +139,7 @@ def test_late_answers_file_is_ignored_with_a_note(project: Scenario) -> None:
     assert given(project, answers_file(project, ROWS)).code == 4
     assert clarified(project) == ""
     notes = [one.message for one in project.journal(events.NoticeIssued) if one.code == "clarifications"]
-    assert notes == ["add-oauth is past its questions, so the answers of the file are ignored"]
+    assert notes == ["add-oauth is past its questions, so the answers in the file are ignored"]
 
 
 def test_answers_file_ends_open_questions(project: Scenario) -> None:

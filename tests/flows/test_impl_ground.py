@@ -173,7 +173,7 @@ def test_code_with_a_failed_check_cannot_be_accepted(project: Scenario) -> None:
     assert project.run("impl", "--rounds", "0").code == 1
     end = project.run("impl", "--accept", "good enough", "--json")
     assert end.code == 1 and project.state().phase is Phase.IMPLEMENTING
-    assert end.json["error"]["message"] == "the required check tests fails, and no acceptance goes over that"
+    assert end.json["error"]["message"] == "the required check tests fails, so the code cannot be accepted"
     assert (project.folder / "tasks.md").read_text() == GREETING_TASKS
 
 

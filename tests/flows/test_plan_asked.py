@@ -34,7 +34,7 @@ def test_dry_run_with_a_decision_is_refused(project: Scenario) -> None:
 def test_invalid_max_cost_is_refused(project: Scenario, amount: str) -> None:
     project.with_agents(plan_steps())
     refused = project.run("plan", "--max-cost", amount)
-    assert refused.code == 2 and "no amount above 0" in refused.err
+    assert refused.code == 2 and "not an amount above 0" in refused.err
     assert not project.folder.exists()
 
 
@@ -80,7 +80,7 @@ def test_lane_cannot_be_changed_after_generation_started(project: Scenario) -> N
     assert project.run("plan").code == 4
     project.replay(plan_steps())
     late = project.run("plan", "--light")
-    assert late.code == 0 and "was begun in the full lane and stays in it" in late.err
+    assert late.code == 0 and "was started in the full lane and stays in it" in late.err
 
 
 def test_dry_run_of_a_challenged_plan_lists_the_reproposal(project: Scenario) -> None:

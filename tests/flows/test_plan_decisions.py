@@ -372,7 +372,7 @@ def test_second_of_two_concurrent_decisions_is_told_who_was_first(project: Scena
             os.kill(person.pid, signal.SIGCONT)
             assert ended(first)[0] == 0
             code, told, _ = ended(second)
-    assert (code, told["error"]["message"]) == (1, "the decision was not taken: person:ann decided first: reject")
+    assert (code, told["error"]["message"]) == (1, "the decision was refused: person:ann decided first: reject")
     assert person.waits() == 1
     assert "Rejected by ann: No." in person.display.text
     assert project.change.read().phase is Phase.REJECTED
@@ -399,7 +399,7 @@ def test_decision_that_cannot_be_applied_is_reported_as_failed(project: Scenario
     replace_text(change.folder / "proposal.md", "## Why", "## Because")
     with project.deciding("--accept", WHY, "--json") as other:
         code, told, _ = ended(other)
-    assert (code, told["error"]["message"]) == (1, "the decision was taken, but the run ended without it")
+    assert (code, told["error"]["message"]) == (1, "the decision was delivered, but the run ended before applying it")
     assert person.waits() == 1
     assert "the plan cannot be accepted as it is" in person.display.text
     assert (change.read().phase, set(project.finding_states().values())) == (Phase.PROPOSED, {str(FindingState.OPEN)})
@@ -414,9 +414,9 @@ def test_invalid_decision_is_rejected_and_the_run_keeps_waiting(project: Scenari
     bad: dict[str, dict[str, Any]] = {
         f"{SPEC_FILE} changed since this was decided": {"hashes": {**asked["hashes"], SPEC_FILE: "sha256:1"}},
         "the question is after-challenge-1 now": {"question": "after-challenge-0"},
-        "approve is none of fix, view, accept, stop, reject, send-back": {"answer": "approve"},
+        "approve is not one of fix, view, accept, stop, reject, send-back": {"answer": "approve"},
         "accept needs a reason": {"reason": ""},
-        "only a person decides": {"by": "agent:codex"},
+        "only a person can decide": {"by": "agent:codex"},
     }
     names = {why: inbox.post(Decision(**{**good, **more})) for why, more in bad.items()}
     (project.inbox / "0.json").write_text("garbage")

@@ -177,7 +177,7 @@ def test_plan_without_open_findings_suggests_rechallenge(project: Scenario) -> N
     assert ended.code == 1
     assert "no finding is open; agentd plan add-oauth --rechallenge, or --accept" in ended.err
     told = take_up(project).json
-    assert told["message"] == "NEEDS_REVISION - No finding is open any more"
+    assert told["message"] == "NEEDS_REVISION - No open findings"
     assert (told["decision_needed"], told["next"]) == (None, "agentd plan add-oauth --rechallenge")
     assert project.started_steps() == []
     assert project.agentd(*told["next"].split()[1:]).code == 0

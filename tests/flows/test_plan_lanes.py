@@ -14,7 +14,7 @@ from terminal import DOWN, ENTER, Person, start_on_terminal
 
 PATCH = PROPOSAL_TEXT.replace("Scope: minor", "Scope: patch")
 LIGHT_REST = [write_document(f"specs/{SPEC}.md"), write_document("tasks.md")]
-QUESTION = "The planner calls this a patch with 1 spec. Which way?"
+QUESTION = "The planner calls this a patch with 1 spec. How should it continue?"
 
 
 def patch(**other: list[Action]) -> dict[str, list[Action]]:

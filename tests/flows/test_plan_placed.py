@@ -62,8 +62,8 @@ def test_plan_is_approved_and_reports_its_location(planned: Planned) -> None:
     }
     words = {
         "in-place": "here, on main",
-        "branch": f"on the branch {BRANCH}, which begins from main",
-        "worktree": f"in ../../notes-service-agentd/add-oauth, on the branch {BRANCH}, which begins from main",
+        "branch": f"on the branch {BRANCH}, started from main",
+        "worktree": f"in ../../notes-service-agentd/add-oauth, on the branch {BRANCH}, started from main",
     }
     assert f"add-oauth lives {words[planned.way]}\n" in planned.ran.err
 

@@ -40,7 +40,7 @@ def kill_once(box: Scenario, kill: str) -> str:
 def test_setup_command_runs_in_the_new_worktree_with_the_users_locale(project: Scenario) -> None:
     prepare_project(project, set_up("pwd > made; echo größe >> made; echo $LC_ALL >> made"))
     ran = project.agentd(*BEGIN, cwd=project.root / "src", LC_ALL="C.UTF-8")
-    assert ran.code == 0 and "Setting up the work tree: pwd > made" in ran.err
+    assert ran.code == 0 and "Setting up the worktree: pwd > made" in ran.err
     assert (project.worktree() / "made").read_text() == f"{project.worktree()}\ngröße\nC.UTF-8\n"
     assert project.git("status", "--porcelain") == ""
 

@@ -41,7 +41,7 @@ def test_user_is_asked_and_a_branch_is_recommended(project: Scenario, keys: str,
     prepare_project(project, ASKED)
     person = at_terminal(project)
     person.sees(QUESTION)
-    person.sees("On a branch of its own (recommended)")
+    person.sees("On its own branch (recommended)")
     person.press(keys + ENTER)
     assert person.waits() == 0, person.display.text
     found = place(home(project, way))

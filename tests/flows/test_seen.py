@@ -123,7 +123,7 @@ def test_decision_about_outdated_content_is_refused_and_nothing_written(project:
     before = {path: path.read_bytes() for path in change.folder.rglob("*") if path.is_file()}
     for flag in ("--accept", "--reject", "--send-back"):
         code, words = error_of(decide(project, flag, digest))
-        assert (code, words) == (1, "add-oauth is not what was read any more, so nothing was decided")
+        assert (code, words) == (1, "add-oauth has changed since it was read, so nothing was decided")
     assert {path: path.read_bytes() for path in change.folder.rglob("*") if path.is_file()} == before
     assert decide(project, "--accept", read(change)).code == 0
 
@@ -144,7 +144,7 @@ def test_decision_for_a_waiting_run_is_bound_to_the_read_content(project: Scenar
     person = at_question(project)
     replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
     stale = decide(project, "--accept", digest)
-    assert error_of(stale) == (1, "add-oauth is not what was read any more, so nothing was decided")
+    assert error_of(stale) == (1, "add-oauth has changed since it was read, so nothing was decided")
     with project.deciding("--accept", WHY, "--seen", read(change), "--json") as other:
         assert other.wait() == 0
     assert person.waits() == 0
@@ -244,7 +244,7 @@ def test_differences_are_described_in_words() -> None:
         read_digest.describe_differences(["proposal.md", "challenges"], now)
         == "proposal.md changed and there is a new verdict"
     )
-    assert read_digest.describe_differences(["challenges", "reviews"], now) == "the change has moved on"
+    assert read_digest.describe_differences(["challenges", "reviews"], now) == "the change has moved to another phase"
 
 
 def test_seen_option_without_a_decision_is_refused(project: Scenario) -> None:

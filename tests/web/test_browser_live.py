@@ -56,7 +56,7 @@ def test_run_shows_its_steps_and_can_be_stopped_and_resumed(project: Scenario) -
         project.replay(plan_steps())
         page.locator("#choice-resume summary").click()
         page.locator("#choice-resume button").click()
-        expect(page.locator("#told")).to_contain_text("add-oauth goes on in the background")
+        expect(page.locator("#told")).to_contain_text("add-oauth continues in the background")
         expect(page.locator("#phase")).to_contain_text("challenged")
         expect(part).to_contain_text("The last run")
     assert project.change.read().phase == "challenged"
