@@ -613,7 +613,19 @@ def project_files(root: Path) -> dict[str, bytes]:
 
 def _finding(id_: str, severity: str, title: str) -> Finding:
     grade = Severity(severity.lower())
-    return Finding(id_, grade, title, "So.", "", None, None, None, True, "agent:play", FindingState.OPEN)
+    return Finding(
+        id=id_,
+        severity=grade,
+        title=title,
+        what="So.",
+        suggestion="",
+        requirement=None,
+        where=None,
+        evidence=None,
+        verified=True,
+        by="agent:play",
+        state=FindingState.OPEN,
+    )
 
 
 def _write(path: Path, text: str) -> None:

@@ -472,7 +472,7 @@ def test_missing_entry_error_names_the_step_number() -> None:
         ("stepps: {}", "demo.yaml: unknown key stepps; did you mean steps?"),
         ("", "demo.yaml: a playbook starts with `steps:`"),
         ("steps:\n  challenge: [\n", "demo.yaml, line 2: "),
-        ("steps:\n  review: []\n  review: []", "demo.yaml, line 3: the key 'review' stands twice"),
+        ("steps:\n  review: []\n  review: []", "demo.yaml, line 3: the key 'review' occurs twice"),
         (
             "steps:\n  review: [say: x, {cal: y}]",
             "demo.yaml: step review, action 2: unknown action cal; did you mean call?",

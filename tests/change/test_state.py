@@ -105,7 +105,7 @@ def test_unknown_telemetry_of_an_older_file_is_kept() -> None:
         ("", "must be a mapping, not nothing"),
         ("- a", "must be a mapping"),
         ("change_id: [", "line 1"),
-        ("change_id: x\nchange_id: y\n", "line 2: the key 'change_id' stands twice"),
+        ("change_id: x\nchange_id: y\n", "line 2: the key 'change_id' occurs twice"),
         ("phase: proposed\n", "change_id must be text, not nothing"),
         ("change_id: x\nphase: perfect\n", "phase is 'perfect', which is not one of drafting, proposed"),
         ("change_id: x\nround: many\n", "round must be a whole number"),

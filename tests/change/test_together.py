@@ -28,9 +28,15 @@ from transaction_project import (
 
 from agentd.domain.errors import Bug, Refusal, StateError
 from agentd.storage import files
-from agentd.storage.transaction.execute import run_transaction, undo_transaction
-from agentd.storage.transaction.paths import MovePath, Operation, RemoveFile, WriteFile
-from agentd.storage.transaction.record_store import pending_transactions, read_transaction
+from agentd.storage.transaction import run_transaction, undo_transaction
+from agentd.storage.transaction_record import (
+    MovePath,
+    Operation,
+    RemoveFile,
+    WriteFile,
+    pending_transactions,
+    read_transaction,
+)
 from assertions import folder_contents
 from crash import Tell, kill, run_in_fork
 

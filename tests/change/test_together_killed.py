@@ -11,7 +11,7 @@ import pytest
 from transaction_project import Ground, laid_out
 
 from agentd.storage import files
-from agentd.storage.transaction.record_store import pending_transactions
+from agentd.storage.transaction_record import pending_transactions
 from assertions import Contents, folder_contents
 from crash import Strike, Tell, kill, kill_just_after, run_in_fork
 from exhaustive import Exhaustive

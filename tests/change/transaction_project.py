@@ -6,10 +6,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from agentd.storage.transaction.execute import finish_transaction, run_transaction, undo_transaction
-from agentd.storage.transaction.paths import MovePath, Operation, RemoveFile, WriteFile
-from agentd.storage.transaction.record_store import (
+from agentd.storage.transaction import finish_transaction, run_transaction, undo_transaction
+from agentd.storage.transaction_record import (
+    MovePath,
+    Operation,
+    RemoveFile,
     TransactionRecord,
+    WriteFile,
     pending_transactions,
     read_transaction,
     sweep_transactions,

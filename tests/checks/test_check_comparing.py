@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentd.checks.comparison import compare_check
-from agentd.checks.failure_findings import check_findings, failed_check_finding, problem_finding
+from agentd.checks.comparison import check_findings, compare_check
 from agentd.checks.result import CheckProblem, CheckResult, ResultCounts, result_from_row
 from agentd.documents import records, review_document
 from agentd.domain import yaml12
@@ -74,7 +73,8 @@ def test_finding_matches_the_record() -> None:
     now = result_from_row(ROWS[0])
     before = replace(now, status=PASSED, failed_tests=(), counts=ResultCounts(42, 0, 0), exit_code=0)
     expected = records.parse_record(RECORD, "record").findings[0]
-    assert failed_check_finding(now, compare_check(now, before), "V1") == expected
+    (finding,) = check_findings(now, compare_check(now, before))
+    assert replace(finding, id="V1") == expected
 
 
 # ---- what blocks
@@ -181,7 +181,7 @@ def test_comparison_explains_why_the_check_failed(now: CheckResult, before: Chec
 
 
 def test_finding_for_a_check_that_could_not_run_suggests_a_fix() -> None:
-    finding = failed_check_finding(COULD_NOT, compare_check(COULD_NOT, None), "V2")
+    (finding,) = check_findings(COULD_NOT, compare_check(COULD_NOT, None))
     assert finding.title == "Required check could not run: tests"
     assert finding.suggestion == "Install what `pytest -q` needs, or fix the check in agentd/config.toml."
     assert finding.evidence == records.Evidence(check="tests", quote="sh: pytest: not found")
@@ -189,14 +189,14 @@ def test_finding_for_a_check_that_could_not_run_suggests_a_fix() -> None:
 
 def test_finding_without_test_names_quotes_the_failure_line() -> None:
     lint = replace(failed(), command="ruff check .", counts=None, tail="a.py:1:1: F401\nFound 1 error.\n[1 fixable]")
-    finding = failed_check_finding(lint, compare_check(lint, None), "V1")
+    (finding,) = check_findings(lint, compare_check(lint, None))
     assert finding.suggestion == "Make `ruff check .` pass without weakening it."
     assert finding.evidence and finding.evidence.quote == "Found 1 error."
 
 
 def test_finding_quotes_the_time_limit() -> None:
     late = replace(failed(), exit_code=None, tail="1 error so far\n[ended at its time limit of 600 s]")
-    evidence = failed_check_finding(late, compare_check(late, None), "V1").evidence
+    evidence = check_findings(late, compare_check(late, None))[0].evidence
     assert evidence and evidence.quote == "[ended at its time limit of 600 s]"
 
 
@@ -212,15 +212,15 @@ def test_finding_quotes_the_time_limit() -> None:
 )
 def test_finding_quotes_the_line_that_names_the_test(name: str, line: str) -> None:
     result = replace(failed(name), tail=f"some error\n{line}\n  at {name}\nFAILED (failures=1)")
-    evidence = failed_check_finding(result, compare_check(result, passed()), "V1").evidence
+    evidence = check_findings(result, compare_check(result, passed()))[0].evidence
     assert evidence and evidence.quote == line
 
 
 def test_problem_becomes_a_finding_of_its_check() -> None:
     problem = CheckProblem("jinja2 2.4.1: CVE-2019-10906", "Fixed in 2.10.1.", Severity.LOW, "Upgrade it.")
     audit = replace(failed(), name="audit", required=False, tail="Name\njinja2 2.4.1 CVE-2019-10906 2.10.1")
-    finding = problem_finding(audit, problem, "V3")
-    assert (finding.id, finding.by, finding.where) == ("V3", "check:audit", "check audit")
+    (finding,) = check_findings(replace(audit, problems=(problem,)), compare_check(audit, None))
+    assert (finding.severity, finding.by, finding.where) == (Severity.LOW, "check:audit", "check audit")
     assert (finding.title, finding.what, finding.suggestion) == (problem.title, problem.what, problem.suggestion)
     assert finding.evidence and finding.evidence.quote == "jinja2 2.4.1 CVE-2019-10906 2.10.1"
 

@@ -272,7 +272,7 @@ def test_existing_files_of_an_import_are_joined_with_and(project: Scenario) -> N
     project.write("openspec/specs/mail/spec.md", openspec.replace("auth", "mail"))
     assert project.agentd("import", "openspec").code == 0
     ran = project.agentd("import", "openspec")
-    assert ran.code == 1 and "agentd/specs/auth.md and agentd/specs/mail.md are there already" in ran.err
+    assert ran.code == 1 and "agentd/specs/auth.md and agentd/specs/mail.md already exist" in ran.err
 
 
 SPECKIT = """# Feature Specification: Tags

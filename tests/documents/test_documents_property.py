@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from agentd.documents import clarifications, frontmatter, proposal, review_blocks, spec
 from agentd.documents import text as base
-from agentd.documents.affected_specs import AffectedSpec
 from agentd.documents.clarifications import Clarification, Clarifications
-from agentd.documents.proposal import Impact, Proposal, Scope
+from agentd.documents.proposal import AffectedSpec, Impact, Proposal, Scope
 from agentd.documents.prose import embed_text, is_empty_phrase
 from agentd.documents.review_blocks import ReviewBlock
 from agentd.documents.spec import Priority, Requirement, Spec

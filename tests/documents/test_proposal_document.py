@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from agentd.documents import proposal, review_blocks
-from agentd.documents.affected_specs import AffectedSpec
 from agentd.documents.frontmatter import InvalidFrontmatter
-from agentd.documents.proposal import Impact, Proposal, Scope
+from agentd.documents.proposal import AffectedSpec, Impact, Proposal, Scope
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"
 TEXT = (EXAMPLE / "proposal.md").read_bytes().decode()

@@ -58,7 +58,19 @@ def test_missing_checks_are_mentioned_prominently(checks: tuple[()] | None) -> N
 
 
 def test_missing_values_are_mentioned() -> None:
-    bare = Finding("V3", Severity.LOW, "Title", "", "", None, None, None, False, "person:Ann", FindingState.OPEN)
+    bare = Finding(
+        id="V3",
+        severity=Severity.LOW,
+        title="Title",
+        what="",
+        suggestion="",
+        requirement=None,
+        where=None,
+        evidence=None,
+        verified=False,
+        by="person:Ann",
+        state=FindingState.OPEN,
+    )
     text = review_document.render_review(replace(REVIEW, findings=(bare,), model=None, previous=()))
     assert "Judge: codex. Maker" in text
     assert "- **Description**: none\n- **Suggestion**: none\n- **Spec Reference**: none\n" in text

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.documents import task_text
 from agentd.documents.task import Task, TaskFile, canonical_task_id, layered_task_id
-from agentd.documents.tasks import TaskList, parse_tasks, set_task_status
+from agentd.documents.tasks import TaskList, parse_tasks, render_tasks, revise_tasks, set_task_status, tasks_from_rows
 from agentd.documents.text import InvalidDocument
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Layer, TaskAction, TaskStatus
@@ -360,7 +359,7 @@ def test_task_that_cannot_be_updated_is_refused(text: str, id_: str) -> None:
 
 
 def test_example_is_rendered_byte_for_byte() -> None:
-    assert task_text.render_tasks(parse_tasks(TEXT)) == TEXT
+    assert render_tasks(parse_tasks(TEXT)) == TEXT
 
 
 def call() -> list[dict[str, object]]:
@@ -373,17 +372,17 @@ def call() -> list[dict[str, object]]:
 
 def test_tool_call_renders_the_example() -> None:
     rows = call()
-    assert task_text.render_tasks(TaskList("add-oauth", task_text.tasks_from_rows(rows))) == TEXT
+    assert render_tasks(TaskList("add-oauth", tasks_from_rows(rows))) == TEXT
     # The order in which tasks are sent does not matter.
-    assert task_text.render_tasks(TaskList("add-oauth", task_text.tasks_from_rows(rows[::-1]))) == TEXT
+    assert render_tasks(TaskList("add-oauth", tasks_from_rows(rows[::-1]))) == TEXT
 
 
 def test_revision_keeps_status_and_unknown_frontmatter() -> None:
     old = TEXT.replace("version: 1\n", "version: 3 # third\nowner: me\n")
     old = set_task_status(set_task_status(old, "1.1", TaskStatus.DONE), "1.2", TaskStatus.WAIVED)
-    new = list(task_text.tasks_from_rows(call()))
+    new = list(tasks_from_rows(call()))
     new[1] = replace(new[1], title="Store other things")
-    text = task_text.revise_tasks(old.replace("\n", "\r\n"), TaskList("add-oauth", tuple(new)))
+    text = revise_tasks(old.replace("\n", "\r\n"), TaskList("add-oauth", tuple(new)))
     assert text.startswith("---\r\nid: add-oauth\r\ntype: tasks\r\nversion: 3 # third\r\nowner: me\r\n---\r\n\r\n#")
     assert text.count("\n") == text.count("\r\n")
     statuses = {task.id: task.status for task in parse_tasks(text).tasks}
@@ -392,13 +391,13 @@ def test_revision_keeps_status_and_unknown_frontmatter() -> None:
 
 
 def test_revision_of_an_unreadable_document_starts_over() -> None:
-    assert task_text.revise_tasks("---\nid: [\n---\n", parse_tasks(TEXT)) == TEXT
+    assert revise_tasks("---\nid: [\n---\n", parse_tasks(TEXT)) == TEXT
 
 
 def test_description_cannot_end_its_task() -> None:
     words = "## 2. Logic Layer\n### Task 1.2: Not one\n```yaml\nid: x"
     task = Task("1.1", "A title #", Layer.DATA, (TaskFile("a.py", TaskAction.CREATE),), description=words)
-    found = parse_tasks(task_text.render_tasks(TaskList("x", (task, replace(task, id="1.2", description="")))))
+    found = parse_tasks(render_tasks(TaskList("x", (task, replace(task, id="1.2", description="")))))
     assert [one.id for one in found.tasks] == ["1.1", "1.2"]
     assert found.tasks[0].title == "A title #"
     assert found.faults == ()
@@ -442,16 +441,16 @@ def task_lists(draw: st.DrawFn) -> TaskList:
 
 @given(task_lists())
 def test_task_list_round_trips(tasks_: TaskList) -> None:
-    text = task_text.render_tasks(tasks_)
+    text = render_tasks(tasks_)
     found = parse_tasks(text)
     assert found.faults == ()
     assert found == tasks_
-    assert task_text.render_tasks(found) == text
+    assert render_tasks(found) == text
 
 
 @given(task_lists(), st.data())
 def test_status_change_keeps_all_other_bytes(tasks_: TaskList, data: st.DataObject) -> None:
-    text = task_text.render_tasks(tasks_).replace("\n", data.draw(st.sampled_from(["\n", "\r\n"])))
+    text = render_tasks(tasks_).replace("\n", data.draw(st.sampled_from(["\n", "\r\n"])))
     task = data.draw(st.sampled_from(tasks_.tasks))
     status = data.draw(st.sampled_from(TaskStatus))
     edited = set_task_status(text, task.id, status)
@@ -490,7 +489,7 @@ def test_broken_document_raises_only_agentd_errors(data: st.DataObject) -> None:
         found = parse_tasks(text)
         if found.tasks:
             set_task_status(text, data.draw(st.sampled_from(found.tasks)).id, data.draw(st.sampled_from(TaskStatus)))
-        task_text.revise_tasks(text, parse_tasks(TEXT))
+        revise_tasks(text, parse_tasks(TEXT))
     except AgentdError:
         return
 

@@ -49,7 +49,7 @@ def test_scalars_follow_the_yaml_1_2_core_schema(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: 1\nb: 2\na: 3", 3, "the key 'a' stands twice"),
+        ("a: 1\nb: 2\na: 3", 3, "the key 'a' occurs twice"),
         ("a: &x 1\nb: *x", 2, "anchors and aliases"),
         ("a: 1\n---\nb: 2", 2, "a second document"),
         ("a: [1", 1, "expected"),

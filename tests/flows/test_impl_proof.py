@@ -2,7 +2,7 @@
 
 from agentd.change.inbox import Inbox
 from plans import BAD_CODE, greeting_plan, task
-from playbooks import edit, implement, report_in_text, write
+from playbooks import edit, implement, write
 from scenario import Scenario
 
 SILENT = "import os\n\nos._exit(0)\n"
@@ -76,15 +76,6 @@ def test_decision_about_code_does_not_answer_a_question_about_the_plan(project: 
         refused = project.run("impl", "--accept", "The code is fine.", "--json")
         assert (refused.code, refused.json["error"]["code"]) == (5, "busy")
         assert Inbox(change).take() is None
-
-
-def test_findings_of_a_review_in_text_get_ids_after_those_of_agentd(project: Scenario) -> None:
-    in_text = report_in_text("NEEDS_CHANGES", ("High", "It greets nobody"))
-    project.greeting_approved({"implement-greeting": implement(tests=""), "review": in_text})
-    assert project.run("impl", "--rounds", "0").code == 1
-    ids = {one["id"]: one["title"] for one in project.review_record()["findings"]}
-    assert len(ids) == len(project.review_record()["findings"]) > 1
-    assert list(ids.values())[-1] == "It greets nobody"
 
 
 # ---- tests that are kept from running

@@ -192,13 +192,13 @@ TWICE = "### R1: A\n\na\n\n### R1: B\n\nb\n"
 @pytest.mark.parametrize(
     ("yours", "told"),
     [
-        (delta(requirements=TWICE), "specs/notes.md:18: R1 stands twice, first on line 14"),
-        (delta(criteria=f"### Scenario: X\n\n{ONE}\n### Scenario: X\n\n{ONE}"), "the scenario 'X' stands twice"),
-        (delta(requirements="### Login\n\na\n\n### R3: C\n\nc\n"), "'Login' is no requirement, and would be lost"),
+        (delta(requirements=TWICE), "specs/notes.md:18: R1 occurs twice, first on line 14"),
+        (delta(criteria=f"### Scenario: X\n\n{ONE}\n### Scenario: X\n\n{ONE}"), "the scenario 'X' occurs twice"),
+        (delta(requirements="### Login\n\na\n\n### R3: C\n\nc\n"), "'Login' is not a requirement and would be lost"),
         (delta(requirements="### R3\n\na\n"), "'R3' cannot be read as a requirement"),
         (delta(removed="- the old one\n"), "'the old one' names no requirement and no scenario"),
-        (delta(requirements="### R3: C\n\n```\nopen\n"), "code or a comment is left open; close it with ```"),
-        (delta(requirements="### R1: A\n\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n"), ":16: marks of a conflict"),
+        (delta(requirements="### R3: C\n\n```\nopen\n"), "a code fence or comment is not closed; close it with ```"),
+        (delta(requirements="### R1: A\n\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n"), ":16: an unresolved conflict"),
         (delta(requirements=f"{R1}\n", removed="- R1\n"), "R1 is removed and written as well"),
         (delta(removed="- R1\n- R1: Write\n"), "R1 is removed twice"),
         (delta(removed="- R1\n", renamed="- R1 → R7\n"), "R1 → R7: one of the two is removed as well"),
@@ -227,14 +227,18 @@ def test_self_contradictory_change_is_refused(yours: str, told: str) -> None:
 @pytest.mark.parametrize(
     ("main", "base", "told"),
     [
-        (TWICE, BASE, "agentd/specs/notes.md:5: R1 stands twice, first on line 1"),
-        (BASE, TWICE, "base/notes.md:5: R1 stands twice, first on line 1"),
+        (TWICE, BASE, "agentd/specs/notes.md:5: R1 occurs twice, first on line 1"),
+        (BASE, TWICE, "base/notes.md:5: R1 occurs twice, first on line 1"),
         (
             BASE.replace("### R1: Write", "### R1"),
             BASE,
             "agentd/specs/notes.md:14: 'R1' cannot be read as a requirement",
         ),
-        (of(BASE, "R1 and R2 in prose.", "```"), BASE, "agentd/specs/notes.md:49: code or a comment is left open"),
+        (
+            of(BASE, "R1 and R2 in prose.", "```"),
+            BASE,
+            "agentd/specs/notes.md:49: a code fence or comment is not closed",
+        ),
     ],
 )
 def test_unreadable_main_spec_or_base_is_named(main: str, base: str, told: str) -> None:
@@ -260,7 +264,7 @@ def test_result_that_would_be_parsed_differently_is_refused() -> None:
     """The heading goes to another level than its text can bear."""
     yours = delta(criteria=f"### Scenario: New\n\n- **Requirement**: R1\n{ONE}\n###### Six\n\nx\n\n##### Five\n\ny\n")
     main = INSIDE.replace("#### ", "##### ")
-    with pytest.raises(FormatInvalid, match=r"specs/notes.md:1: 'Scenario: New' would not read as it is meant"):
+    with pytest.raises(FormatInvalid, match=r"specs/notes.md:1: 'Scenario: New' would not read back as intended"):
         merge_spec(main, yours, main, "notes")
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from merge_documents import Look, delta, looks, page, read, text_of
 from merge_model import Edit, State, aligned, apply, edits, meets, states
 
-from agentd.merge.conflict_markers import find_conflict_markers
 from agentd.merge.three_way import MergeResult, merge_spec, rebase_spec, touched_units
+from agentd.merge.units import find_conflict_markers
 
 
 class Case:

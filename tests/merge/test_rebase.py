@@ -4,8 +4,8 @@ import pytest
 from merge_notes import BASE, ONE, delta, merged, of
 
 from agentd.domain.errors import FormatInvalid
-from agentd.merge.conflict_markers import find_conflict_markers
 from agentd.merge.three_way import merge_spec, rebase_spec
+from agentd.merge.units import find_conflict_markers
 
 WITHOUT_R1 = merged(BASE, delta(removed="- R1\n"))
 
@@ -152,7 +152,7 @@ def test_id_taken_on_both_sides_must_be_replaced() -> None:
     mine = "- R1: Write → R7: Store\n"
     text = open_at(main, delta(renamed=mine))
     whole = block(mine, "<!--\n### R1: Write\n-->\n", "<!--\n### R7: Seven\n-->\n")
-    with pytest.raises(FormatInvalid, match="R1 cannot become R7: that id is taken; take a free one"):
+    with pytest.raises(FormatInvalid, match="R1 cannot become R7: that id is taken; use a free one"):
         merge_spec(main, of(text, whole, mine), main, "notes")
     assert "### R8: Store\n\nOne writes." in merged(main, of(text, whole, mine.replace("R7", "R8")), main)
 

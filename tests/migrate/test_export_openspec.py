@@ -51,7 +51,7 @@ def test_scenario_of_the_whole_spec_is_exported_as_text_and_reported(project: Sc
     project.write("agentd/specs/notes.md", NOTES + "\n" + whole)
     ran = project.agentd("export", "openspec", "--into", str(tmp_path / "out"), "--json")
     (note,) = ran.json["notes"]
-    assert "'Always' is of no requirement" in note["message"]
+    assert "'Always' belongs to no requirement" in note["message"]
     text = (tmp_path / "out/openspec/specs/notes/spec.md").read_text()
     assert whole.rstrip() in text and text.count("Scenario: Kept") == 1
 
@@ -63,5 +63,5 @@ def test_export_does_not_overwrite_specs_or_leave_the_folder(project: Scenario, 
     assert (out / "openspec/specs/notes/spec.md").is_file()
     before = sorted(path.name for path in out.iterdir())
     ran = project.agentd("export", "openspec", "--into", str(out))
-    assert (ran.code, "there already" in ran.err) == (1, True)
+    assert (ran.code, "already exists" in ran.err) == (1, True)
     assert sorted(path.name for path in out.iterdir()) == before == ["openspec"]

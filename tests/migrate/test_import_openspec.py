@@ -10,10 +10,10 @@ from agentd.documents import spec, tasks
 from agentd.domain import clock
 from agentd.domain.errors import Refusal
 from agentd.domain.terms import Phase
-from agentd.migrate import import_model, import_writer, openspec
+from agentd.migrate import import_model, openspec
 from agentd.migrate.import_model import LARGEST
 from agentd.project.layout import find_project
-from agentd.storage.transaction.execute import run_transaction
+from agentd.storage.transaction import run_transaction
 from scenario import Result, Scenario, tree_files
 
 PURPOSE = "## Purpose\nWho may come in, and how the system knows who they are.\n\n"
@@ -196,7 +196,7 @@ def test_imported_plan_with_file_paths_in_tasks_is_valid(auth: Scenario) -> None
         [(".eslintrc.json", "CREATE"), (".gitignore", "CREATE")],
         [("t.py", "CREATE")],
     ]
-    assert told["openspec/changes/add-code/tasks.md:1"] == ["no task says for which requirement it is"]
+    assert told["openspec/changes/add-code/tasks.md:1"] == ["tasks name no requirement"]
     high = [one for one in auth.agentd("validate", "add-code", "--json").json["findings"] if one["severity"] == "high"]
     assert high == []
     assert auth.agentd("plan", "add-code", "--accept", "It was agreed on elsewhere.").code == 0
@@ -213,7 +213,7 @@ def test_report_counts_everything_and_summarizes_repeated_notes(auth: Scenario) 
     shown = dry.out.splitlines()
     counts = "5 requirements added or changed, 1 removed, 1 renamed, 5 scenarios, 13 tasks"
     assert f"  5 changes: {counts}" in shown
-    ticked = "tasks are ticked; here all are pending until a review has seen their code"
+    ticked = "tasks are ticked; here all are pending until a review approves their code"
     assert shown[shown.index(f"  5 changes: {ticked}") + 1] == "    c-0, c-1, c-2 and 2 more"
     assert "  For every line: agentd import openspec --dry-run --verbose" in shown and len(shown) < 20
     every = auth.agentd("import", "openspec", "--dry-run", "--verbose").out
@@ -308,8 +308,8 @@ def test_target_created_meanwhile_is_not_overwritten(auth: Scenario, tmp_path: P
     auth.write("openspec/changes/archive/2025-01-11-old/proposal.md", PROPOSAL)
     project = find_project()
     moving = openspec.read_openspec(import_model.read_source_tree(project.root, openspec.OPENSPEC_FOLDER), clock.now())
-    import_writer.refuse_existing(project, moving)
-    wanted = import_writer.import_operations(project, moving)
+    import_model.refuse_existing(project, moving)
+    wanted = import_model.import_operations(project, moving)
     auth.write(there, "Somebody's.\n")
     before = tree_files(auth.root)
     with pytest.raises(Refusal, match=f"{there} was just changed by someone else"):
@@ -351,8 +351,8 @@ def test_odd_files_are_reported_with_line_and_the_rest_is_imported(auth: Scenari
         "has no `## Purpose`, so the spec has no Overview",
         "has no `## Requirements`",
     ]
-    assert any("stands twice, first on line 3" in one for one in told["openspec/specs/bare/spec.md:14"])
-    assert told["openspec/project.md:0"] == ["has no place here and stays where it is"]
+    assert any("occurs twice, first on line 3" in one for one in told["openspec/specs/bare/spec.md:14"])
+    assert told["openspec/project.md:0"] == ["is neither a spec nor a change, and stays where it is"]
     assert (auth.root / "agentd/specs/auth.md").is_file() and not (auth.root / "agentd/specs/huge.md").exists()
 
 
@@ -369,8 +369,8 @@ def test_odd_files_are_reported_with_line_and_the_rest_is_imported(auth: Scenari
         (ADDED + "\n## RENAMED Requirements\n- FROM: `### Requirement: Old thing`\n", 10, "has no TO"),
         (ADDED.replace("Two factors", "Old thing"), 2, "is in the main spec already"),
         (ADDED + "\n## Notes\nSomething.\n", 9, "`## Notes` is not mapped"),
-        ("### Requirement: Lost\nIt SHALL.\n\n" + ADDED, 1, "stands in no section of a change"),
-        (ADDED + "\n#### Scenario: Asked\n- **WHEN** a\n- **THEN** b\n", 9, "stands twice"),
+        ("### Requirement: Lost\nIt SHALL.\n\n" + ADDED, 1, "is in no section of a change"),
+        (ADDED + "\n#### Scenario: Asked\n- **WHEN** a\n- **THEN** b\n", 9, "occurs twice"),
     ],
 )
 def test_unsupported_content_of_a_change_is_reported_and_kept(

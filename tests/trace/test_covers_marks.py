@@ -2,10 +2,10 @@
 
 import pytest
 
-from agentd.trace import coverage
-from agentd.trace.coverage import covering_tests as covering
+from agentd.trace import matrix
+from agentd.trace.matrix import covering_tests as covering
 
-KNOWN = coverage.known_requirements(["auth-flow:R1", "auth-flow:R2", "auth-flow:R12", "user-model:R1", "user:AUTH-R3"])
+KNOWN = matrix.known_requirements(["auth-flow:R1", "auth-flow:R2", "auth-flow:R12", "user-model:R1", "user:AUTH-R3"])
 
 SAID = {
     "# covers: auth-flow:R1": ["auth-flow:R1"],
@@ -34,8 +34,8 @@ SAID = {
 
 @pytest.mark.parametrize("text", SAID)
 def test_coverage_marks_are_parsed(text: str) -> None:
-    assert [one.requirement for one in coverage.find_marks(text, KNOWN)] == SAID[text]
-    assert all(one.known for one in coverage.find_marks(text, KNOWN))
+    assert [one.requirement for one in matrix.find_marks(text, KNOWN)] == SAID[text]
+    assert all(one.known for one in matrix.find_marks(text, KNOWN))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_coverage_marks_are_parsed(text: str) -> None:
     ],
 )
 def test_mark_of_an_unknown_requirement_is_reported_verbatim(text: str, told: str) -> None:
-    (mark,) = coverage.find_marks(f"\n{text}\n", KNOWN)
+    (mark,) = matrix.find_marks(f"\n{text}\n", KNOWN)
     assert (mark.requirement, mark.line, mark.known) == (told, 2, False)
 
 
@@ -152,7 +152,7 @@ def test_skipped_test_and_file_without_tests_cover_nothing() -> None:
     tests, (note,) = covering("tests/test_a.py", skipped, KNOWN, ())
     assert tests == [] and note.what == "test_a is skipped, so nothing here covers auth-flow:R1"
     tests, (note,) = covering("tests/helpers.py", "# covers: auth-flow:R1\n", KNOWN, ())
-    assert tests == [] and note.line == 1 and "stands beside no test" in note.what
+    assert tests == [] and note.line == 1 and "is not next to a test" in note.what
 
 
 def test_marks_of_unknown_and_removed_requirements_are_notes() -> None:

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import replace
-from itertools import count
 
 import pytest
 
@@ -11,7 +10,7 @@ from agentd.documents.records import Finding
 from agentd.domain.errors import Refusal
 from agentd.domain.terms import Severity
 from agentd.project.config.loader import load_config
-from agentd.trace import git_trees
+from agentd.trace import matrix_builder
 from agentd.trace.matrix import TraceMatrix, TraceRow, trace_findings
 from agentd.trace.matrix_builder import build_matrix, find_weakenings
 from scenario import Scenario
@@ -30,8 +29,7 @@ def found_in(change: Change, **severities: Severity | None) -> list[Finding]:
     rules = dict(load_config(change.project.config_file).validation.severity)
     rules |= {name.replace("_", "-"): severity for name, severity in severities.items()}
     base, tree = trees(change)
-    ids = (f"T{number}" for number in count(1))
-    return list(trace_findings(build_matrix(change, base, tree), find_weakenings(change, base, tree), rules, ids))
+    return list(trace_findings(build_matrix(change, base, tree), find_weakenings(change, base, tree), rules))
 
 
 def test_every_requirement_has_its_scenarios_tasks_files_and_tests(project: Scenario) -> None:
@@ -66,7 +64,7 @@ def test_unimplemented_change_has_no_files_and_no_tests(project: Scenario) -> No
     matrix = build_matrix(change, None, None)
     assert not matrix.implemented and not matrix.tests
     assert all(one.tasks and not one.files and not one.tests for one in matrix.rows)
-    assert trace_findings(matrix, find_weakenings(change, None, None), {}, iter(())) == ()
+    assert trace_findings(matrix, find_weakenings(change, None, None), {}) == ()
 
 
 def test_each_gap_is_a_finding_with_its_location(project: Scenario) -> None:
@@ -89,7 +87,6 @@ def test_each_gap_is_a_finding_with_its_location(project: Scenario) -> None:
         "specs/auth-flow.md:16", True, "No file changed for auth-flow:R1: Start of the sign-in",
     )  # fmt: skip
     assert one.evidence and one.evidence.quote == "Start of the sign-in"
-    assert [one.id for one in found_in(change)] == ["T1", "T2", "T3", "T4"]
     assert [one.by for one in found_in(change, file_without_task=None, requirement_without_test=None)] == [
         "rule:requirement-without-task",
         "rule:requirement-without-file",
@@ -178,9 +175,9 @@ def test_tests_in_other_languages_and_unchanged_files_count(project: Scenario) -
 
 def test_number_of_scanned_files_is_limited_and_reported(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     change = implemented(project)
-    monkeypatch.setattr(git_trees, "MOST_FILES", 3)
+    monkeypatch.setattr(matrix_builder, "MOST_FILES", 3)
     (note,) = matrix_of(change).notes
-    assert note.what.endswith("files were not looked into for tests")
+    assert note.what.endswith("files were not searched for tests")
 
 
 def test_weakened_tests_are_found_between_the_trees(project: Scenario) -> None:

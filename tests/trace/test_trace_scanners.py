@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentd.trace import coverage
-from agentd.trace.coverage import covering_tests as covering
+from agentd.trace import matrix
+from agentd.trace.matrix import covering_tests as covering
 from agentd.trace.source_blocks import mask_source
 from agentd.trace.text_tests import scan_tests
 from agentd.trace.weakened_tests import weakened
@@ -13,7 +13,7 @@ from assertions import assert_grows_linearly
 
 PATHS = ("test_a.py", "a.test.ts", "a_test.rs", "a_test.go", "ATest.java", "ATests.cs", "a_spec.rb")
 LANGUAGES = ("javascript", "rust", "go", "java", "csharp")
-KNOWN = coverage.known_requirements(["auth-flow:R1", "a:R2"])
+KNOWN = matrix.known_requirements(["auth-flow:R1", "a:R2"])
 PIECES = (
     "it('x', () => {", "describe.only(", "test.each([", "${", "`", "'", '"', '"""', "/*", "*/", "//", "/", "[/", "\\",
     "#[test]", "#[", "fn a(", "mod m {", 'r#"', "func TestA(", "t.Error(", "for ", "@Test", "void a() {", "[Fact]",
@@ -50,7 +50,7 @@ def test_scanning_takes_linear_time(path: str, piece: str) -> None:
 
 @pytest.mark.parametrize("piece", [*PIECES, "covers a:R2 and "])
 def test_finding_marks_takes_linear_time(piece: str) -> None:
-    assert_grows_linearly(lambda text: coverage.find_marks(text, KNOWN), "", piece)
+    assert_grows_linearly(lambda text: matrix.find_marks(text, KNOWN), "", piece)
 
 
 @pytest.mark.parametrize(

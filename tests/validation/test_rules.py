@@ -77,7 +77,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "frontmatter-invalid",
         "high",
         "id: x",
-        "stands twice",
+        "occurs twice",
     ),
     "section missing": (
         "proposal.md",

@@ -10,8 +10,7 @@ failure_findings  findings that an implementer must answer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentd.checks.comparison import CheckComparison, compare_check
-    from agentd.checks.failure_findings import check_findings
+    from agentd.checks.comparison import CheckComparison, check_findings, compare_check
     from agentd.checks.result import CheckResult, ResultCounts, result_from_row
     from agentd.checks.runner import run_check
 else:

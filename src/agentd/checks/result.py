@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentd.domain import CheckStatus, FieldReader, Severity
 
 SUGGESTION = "Fix it if it belongs to this change; if not, say so."
 
 
-@dataclass(frozen=True, slots=True)
-class ResultCounts:
+class ResultCounts(NamedTuple):
     """Number of tests. Errors count as failed; expected failures and to-dos count as skipped."""
 
     passed: int
@@ -62,7 +61,7 @@ class CheckResult:
             "status": str(self.status),
             "exit_code": self.exit_code,
             "duration_ms": self.duration_ms,
-            "counts": self.counts and _counts_row(self.counts),
+            "counts": self.counts._asdict() if self.counts is not None else None,
             "failed_tests": list(self.failed_tests),
             "before": earlier and {"status": str(earlier.status), "failed_tests": list(earlier.failed_tests)},
             "tree": tree,
@@ -88,10 +87,6 @@ def result_from_row(row: Mapping[str, Any]) -> CheckResult:
         failed_tests=fields.texts("failed_tests"),
         tail=fields.text("tail", "").removesuffix("\n"),
     )
-
-
-def _counts_row(counts: ResultCounts) -> dict[str, int]:
-    return {"passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped}
 
 
 MAX_NAMES = 1000  # failed tests; more are dropped, and such a run cannot be compared
@@ -131,8 +126,8 @@ def combine_summaries(summaries: Sequence[RunnerSummary]) -> TestSummary:
     """Add up the summaries of all runners of a command."""
     if not summaries:
         return NOTHING
-    known = [summary.counts for summary in summaries if summary.counts]
-    counts = _sum(known) if len(known) == len(summaries) else None
+    known = [summary.counts for summary in summaries if summary.counts is not None]
+    counts = ResultCounts(*map(sum, zip(*known, strict=True))) if len(known) == len(summaries) else None
     all_names = [name for summary in summaries for name in summary.names]
     names = [name for name in all_names if len(name) <= MAX_NAME_LENGTH][:MAX_NAMES]
     is_all_named = len(names) == len(all_names) and not any(summary.unnamed for summary in summaries)
@@ -142,10 +137,4 @@ def combine_summaries(summaries: Sequence[RunnerSummary]) -> TestSummary:
         runner=", ".join(summary.runner for summary in summaries),
         failure_lines=tuple(line for summary in summaries for line in summary.failure_lines),
         is_whole=all(summary.is_whole for summary in summaries),
-    )
-
-
-def _sum(counts: Sequence[ResultCounts]) -> ResultCounts:
-    return ResultCounts(
-        sum(each.passed for each in counts), sum(each.failed for each in counts), sum(each.skipped for each in counts)
     )

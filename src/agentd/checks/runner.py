@@ -27,7 +27,7 @@ from agentd.agents import (
 )
 from agentd.checks import audits
 from agentd.checks.result import NOTHING, CheckProblem, CheckResult, RunnerSummary, TestSummary, combine_summaries
-from agentd.checks.runners import cargo, go, javascript, node, python
+from agentd.checks.runners import cargo, go, javascript, python
 from agentd.domain import CheckStatus, Severity
 from agentd.project import CheckSettings, git
 
@@ -119,7 +119,7 @@ _MAX_LINE = 4000  # characters of a line that are parsed; summaries are shorter
 _READERS: tuple[Callable[[Sequence[str]], RunnerSummary | None], ...] = (
     python.read_pytest,
     python.read_unittest,
-    node.read_node,
+    javascript.read_node,
     cargo.read_cargo,
     go.read_go,
     javascript.read_jest,
@@ -164,9 +164,28 @@ def run_check(
             lock=lock,
         )
     except CannotStart as error:
-        return _result(check, CheckStatus.COULD_NOT_RUN, None, 0, NOTHING, (), str(error))
+        status = CheckStatus.COULD_NOT_RUN
+        return CheckResult(check.name, check.command, check.required, status, None, 0, None, (), str(error))
     text, is_complete = output.text()
-    return _parse_outcome(check, outcome, _sanitize(text, folder, env), is_complete)
+    # The output is committed and compared: redact secrets, and make paths relative to the folder.
+    for place in {os.path.abspath(folder), os.path.realpath(folder)} - {"/"}:
+        text = text.replace(f"{place}/", "")
+    text = Redactor(env).clean(text)
+    status, code, notes = _status(check, outcome, text)
+    summary = read_test_summary(text, code)
+    return CheckResult(
+        name=check.name,
+        command=check.command,
+        required=check.required,
+        status=status,
+        exit_code=code,
+        duration_ms=outcome.duration_ms,
+        counts=summary.counts,
+        failed_tests=summary.failed_tests,
+        tail=output_tail(text, summary.failure_lines, notes),
+        problems=(*_problems(check, status, summary), *audits.read_audit(text)),
+        is_whole=is_complete and summary.is_whole,
+    )
 
 
 def check_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -175,22 +194,6 @@ def check_environment(environ: Mapping[str, str]) -> dict[str, str]:
         name: value for name, value in environ.items() if name not in _NOT_PASSED_ON and not is_session_variable(name)
     }
     return kept | _OWN
-
-
-def _sanitize(text: str, folder: Path, env: Mapping[str, str]) -> str:
-    """Redact secrets and make paths relative to the folder: the output is committed and compared."""
-    for place in {os.path.abspath(folder), os.path.realpath(folder)} - {"/"}:
-        text = text.replace(f"{place}/", "")
-    return Redactor(env).clean(text)
-
-
-def _parse_outcome(check: CheckSettings, outcome: ProcessOutcome, text: str, is_complete: bool) -> CheckResult:
-    status, code, notes = _status(check, outcome, text)
-    summary = read_test_summary(text, code)
-    problems = (*_problems(check, status, summary), *audits.read_audit(text))
-    tail = output_tail(text, summary.failure_lines, notes)
-    is_whole = is_complete and summary.is_whole
-    return _result(check, status, code, outcome.duration_ms, summary, problems, tail, is_whole)
 
 
 def _status(check: CheckSettings, outcome: ProcessOutcome, text: str) -> tuple[CheckStatus, int | None, list[str]]:
@@ -226,37 +229,10 @@ def _problems(check: CheckSettings, status: CheckStatus, summary: TestSummary) -
     counts = summary.counts
     if counts and not counts.ran:
         what = f"`{check.command}` ran no tests ({counts.skipped} skipped)."
-        return [
-            CheckProblem("No tests ran", what, Severity.MEDIUM, "Add a test, or make the command find existing ones.")
-        ]
+        suggestion = "Add a test, or make the command find existing ones."
+        return [CheckProblem("No tests ran", what, Severity.MEDIUM, suggestion)]
     if status is CheckStatus.PASSED and counts and counts.failed:
         what = f"`{check.command}` ended with exit code 0 although {counts.failed} tests failed."
-        return [
-            CheckProblem("Failed tests are ignored", what, Severity.MEDIUM, "Make the command fail if a test fails.")
-        ]
+        suggestion = "Make the command fail if a test fails."
+        return [CheckProblem("Failed tests are ignored", what, Severity.MEDIUM, suggestion)]
     return []
-
-
-def _result(
-    check: CheckSettings,
-    status: CheckStatus,
-    exit_code: int | None,
-    duration_ms: int,
-    summary: TestSummary,
-    problems: tuple[CheckProblem, ...],
-    tail: str,
-    is_whole: bool = True,
-) -> CheckResult:
-    return CheckResult(
-        name=check.name,
-        command=check.command,
-        required=check.required,
-        status=status,
-        exit_code=exit_code,
-        duration_ms=duration_ms,
-        counts=summary.counts,
-        failed_tests=summary.failed_tests,
-        tail=tail,
-        problems=problems,
-        is_whole=is_whole,
-    )

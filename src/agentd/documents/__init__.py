@@ -17,7 +17,6 @@ comments, anchors   comments by people, and the text they are attached to
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentd.documents.affected_specs import AffectedSpec
     from agentd.documents.anchors import Anchor, MatchKind, anchor_selection, find_anchor
     from agentd.documents.clarifications import (
         CLARIFICATIONS_FILE,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     )
     from agentd.documents.order import dependency_order
     from agentd.documents.proposal import (
+        AffectedSpec,
         Impact,
         Proposal,
         Scope,
@@ -118,8 +118,16 @@ if TYPE_CHECKING:
         unknown_dependencies,
     )
     from agentd.documents.task_parser import CHECKBOX, checkbox_spans, layer_in_title
-    from agentd.documents.task_text import render_tasks, revise_tasks, tasks_from_rows
-    from agentd.documents.tasks import TASKS_FILE, TaskList, parse_tasks, read_tasks, set_task_status
+    from agentd.documents.tasks import (
+        TASKS_FILE,
+        TaskList,
+        parse_tasks,
+        read_tasks,
+        render_tasks,
+        revise_tasks,
+        set_task_status,
+        tasks_from_rows,
+    )
     from agentd.documents.text import (
         BOM,
         Document,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import takewhile
 
 from agentd.documents import text as base
 from agentd.documents.text import InvalidDocument
@@ -301,9 +302,9 @@ class _AnchoredText:
         """Count the context characters that match around a place."""
         first, last = self.normalized.position(start), self.normalized.position(end)
         key = self.normalized.key
-        return _common_prefix(key[max(0, first - len(before)) : first][::-1], before[::-1]) + _common_prefix(
-            key[last : last + len(after)], after
-        )
+        backwards = zip(reversed(key[max(0, first - len(before)) : first]), reversed(before), strict=False)
+        forwards = zip(key[last : last + len(after)], after, strict=False)
+        return sum(len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) for pairs in (backwards, forwards))
 
     def words_under(self, titles: tuple[str, ...]) -> list[tuple[int, int, str]]:
         """Return (start, end, word) under these headings, or under the closest ancestor that still exists."""
@@ -342,13 +343,3 @@ def _index_text(text: str) -> _AnchoredText:
         paths.append(tuple(title for _, title in above))
     lines = tuple(heading.line for heading in headings)
     return _AnchoredText(text, _normalize(text), tuple(starts), lines, tuple(paths))
-
-
-def _common_prefix(one: str, other: str) -> int:
-    """Return the length of the common prefix."""
-    if one == other:
-        return len(one)
-    for number, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return number
-    return min(len(one), len(other))

@@ -180,7 +180,15 @@ def _parse_comment(row: FieldReader, where: str) -> Comment:
         raise StateError(f"{where}: the thread of {id_} is empty")
     return Comment(
         id=id_,
-        anchor=_parse_anchor(document, anchor_data),
+        anchor=Anchor(
+            document=document,
+            quote=anchor_data.text("quote"),
+            before=anchor_data.text("before", ""),
+            after=anchor_data.text("after", ""),
+            heading=anchor_data.texts("heading"),
+            line=anchor_data.count("line", 1),
+            column=anchor_data.count("column", 1),
+        ),
         severity=row.choice("severity", CommentSeverity),
         state=row.choice("state", CommentState),
         made=row.text("made", ""),
@@ -189,18 +197,6 @@ def _parse_comment(row: FieldReader, where: str) -> Comment:
         resolved_by=row.text_or_none("resolved_by"),
         extra=row.rest(),
         anchor_extra=anchor_data.rest(),
-    )
-
-
-def _parse_anchor(document: str, anchor_data: FieldReader) -> Anchor:
-    return Anchor(
-        document=document,
-        quote=anchor_data.text("quote"),
-        before=anchor_data.text("before", ""),
-        after=anchor_data.text("after", ""),
-        heading=anchor_data.texts("heading"),
-        line=anchor_data.count("line", 1),
-        column=anchor_data.count("column", 1),
     )
 
 

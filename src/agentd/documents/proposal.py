@@ -1,20 +1,20 @@
 """proposal.md: what a change does, why, and what it affects."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from agentd.documents import affected_specs, frontmatter, review_blocks
+from agentd.documents import frontmatter, review_blocks
 from agentd.documents import text as base
-from agentd.documents.affected_specs import AffectedSpec
 from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.order import DependencyOrder, dependency_order
 from agentd.documents.prose import (
     LabelledField,
     embed_text,
     is_empty_phrase,
+    means_none,
     one_line,
     read_fields,
     read_items,
@@ -22,7 +22,176 @@ from agentd.documents.prose import (
 )
 from agentd.documents.review_blocks import PROPOSAL_FILE, ReviewBlock
 from agentd.documents.text import Document, Section, Span
-from agentd.domain import yaml12
+from agentd.domain import CHANGE_ID, yaml12
+
+LABEL = "affected specs"
+MAX_LENGTH = 1000  # characters; a longer entry is not a list of names
+
+_LINK = re.compile(r"\[([^\][]*+)\]\([^()]*+\)")
+_ASIDE = re.compile(r"\(([^()]*+)\)")
+_DEPENDS = re.compile(r"depends(?:[ _]on)?[ :]*+", re.IGNORECASE)
+_SPLIT = re.compile(r"\([^()]*+\)|[,;]|\s(?:and|&)\s")
+_REASON = re.compile(r":\s|\s[-–—]\s")
+_CODE = re.compile(r"`([^`]++)`")
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedSpec:
+    id: str
+    depends: tuple[str, ...] = ()
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedSpecs:
+    """The specs, the line of the list, and entries that are not spec ids with their lines."""
+
+    specs: tuple[AffectedSpec, ...] = ()
+    line: int = 0
+    unread: tuple[tuple[str, int], ...] = ()
+
+
+def read_affected_specs(document: Document, front: Frontmatter) -> AffectedSpecs:
+    """Read the list from the frontmatter key; else from a section; else from a labelled line."""
+    if "affected_specs" in front:
+        return _collect(_from_frontmatter(document, front), front.line("affected_specs"))
+    section = document.find(lambda heading: heading.level > 1 and heading.key == LABEL)
+    if section:
+        return _collect(_from_lines(document, section.inner), section.heading.line)
+    fields = read_fields(document, document.span, {LABEL, "affected spec"})
+    if fields:
+        return _collect(_from_field(document, fields[0]), fields[0].span.start)
+    return AffectedSpecs()
+
+
+def _collect(specs: Iterable[AffectedSpec], line: int) -> AffectedSpecs:
+    """Keep the first mention of each spec; put invalid ids into `unread`."""
+    valid: dict[str, AffectedSpec] = {}
+    invalid: list[tuple[str, int]] = []
+    for spec in specs:
+        if CHANGE_ID.fullmatch(spec.id):
+            valid.setdefault(spec.id, spec)
+        else:
+            invalid.append((spec.id[:60], spec.line))
+    return AffectedSpecs(tuple(valid.values()), line, tuple(invalid))
+
+
+def _from_frontmatter(document: Document, front: Frontmatter) -> list[AffectedSpec]:
+    value = front.values["affected_specs"]
+    line = front.line("affected_specs")
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return _parse_names(value, line)
+    if not isinstance(value, list):
+        raise front.error("affected_specs", "must be a list of specs")
+    lines = _item_lines(document, front, len(value))
+    return [spec for entry, at in zip(value, lines, strict=True) for spec in _parse_entry(entry, at, front)]
+
+
+def _item_lines(document: Document, front: Frontmatter, count: int) -> list[int]:
+    """Return the line of each list item, or the key's line for all unless each item has its own line."""
+    span = next((entry.span for entry in front.entries if entry.key == "affected_specs"), Span(0, -1))
+    dashes = [
+        (len(content) - len(content.lstrip()), line)
+        for line in range(span.start + 1, span.end + 1)
+        if (content := document.content(line)).lstrip().startswith(("- ", "-\t"))
+    ]
+    margin = min(dashes, default=(0, 0))[0]
+    lines = [line for indent, line in dashes if indent == margin]
+    return lines if len(lines) == count else [front.line("affected_specs")] * count
+
+
+def _parse_entry(entry: Any, line: int, front: Frontmatter) -> list[AffectedSpec]:
+    if isinstance(entry, str):
+        return _parse_names(entry, line)
+    if not isinstance(entry, dict) or not isinstance(entry.get("id"), str | int):
+        raise front.error("affected_specs", "must contain spec names, or entries with `id` and `depends`")
+    depends = entry.get("depends", entry.get("depends_on"))
+    if depends is None or isinstance(depends, str):
+        depends = _split_names(depends or "")
+    if not isinstance(depends, list) or not all(isinstance(name, str | int) for name in depends):
+        raise front.error("affected_specs", f"entry {entry['id']}: 'depends' must be a list of names")
+    return [AffectedSpec(_spec_id(str(entry["id"])), tuple(_spec_id(str(name)) for name in depends), line)]
+
+
+def _from_field(document: Document, labelled: LabelledField) -> list[AffectedSpec]:
+    if not labelled.value:
+        return _from_lines(document, labelled.below)
+    # The list may be wrapped; a blank line or a bullet ends it.
+    parts = [labelled.value]
+    for line, content in document.plain_lines(labelled.below):
+        if line != labelled.span.start + len(parts) or content.lstrip()[:1] in ("", "-", "*", "+"):
+            break
+        parts.append(content)
+    return _parse_names(" ".join(parts), labelled.span.start)
+
+
+def _from_lines(document: Document, span: Span) -> list[AffectedSpec]:
+    """Read specs from list items; in prose, only from code spans or a bare list of names."""
+    specs: list[AffectedSpec] = []
+    for item in read_items(document, span):
+        line = item.span.start
+        if item.bulleted:
+            specs += _parse_item(item.text, line)
+        else:
+            text = one_line(item.full)
+            named = _parse_names(text, line)
+            if not all(CHANGE_ID.fullmatch(spec.id) for spec in named):
+                ids = (_spec_id(code) for code in _CODE.findall(text))
+                named = [AffectedSpec(id_, (), line) for id_ in ids if CHANGE_ID.fullmatch(id_)]
+            specs += named
+    return specs
+
+
+def _parse_item(text: str, line: int) -> list[AffectedSpec]:
+    """Parse one list item, usually one spec: `a`, **a**: why, specs/a.md (NEW), a - why."""
+    if means_none(text):
+        return []
+    plain = _ASIDE.sub("", _LINK.sub(r"\1", text))
+    code = _CODE.search(plain)
+    if not _REASON.search(plain) and (code is None or not _CODE.sub("", plain).strip(" ,;[]")):
+        several = _parse_names(text, line)
+        if len(several) > 1 and all(CHANGE_ID.fullmatch(spec.id) for spec in several):
+            return several
+    return [AffectedSpec(_spec_id(code[1] if code else plain), _parse_depends(text), line)]
+
+
+def _parse_names(text: str, line: int) -> list[AffectedSpec]:
+    """Parse a list on one line: `a`, `b` or ["a", "b"] or a, b."""
+    if means_none(text):
+        return []
+    if len(text) > MAX_LENGTH:
+        return [AffectedSpec(text, (), line)]
+    return [AffectedSpec(_spec_id(part), _parse_depends(part), line) for part in _split_names(_LINK.sub(r"\1", text))]
+
+
+def _split_names(text: str) -> list[str]:
+    """Split at commas, except inside parentheses, where they separate dependencies."""
+    parts: list[str] = []
+    start = 0
+    for match in _SPLIT.finditer(text):
+        if not match[0].startswith("("):
+            parts.append(text[start : match.start()])
+            start = match.end()
+    return [part for part in (*parts, text[start:]) if not is_empty_phrase(part.strip("[]"))]
+
+
+def _parse_depends(text: str) -> tuple[str, ...]:
+    """Return the dependencies given in parentheses: (depends on `a`, `b`)."""
+    for aside in _ASIDE.findall(_LINK.sub(r"\1", text[:MAX_LENGTH])):
+        match = _DEPENDS.match(aside)
+        if match:
+            return tuple(_spec_id(name) for name in _split_names(aside[match.end() :]))
+    return ()
+
+
+def _spec_id(text: str) -> str:
+    """Extract the id: both `specs/a.md (NEW)` and `a - why` give `a`."""
+    name = _REASON.split(_ASIDE.sub("", _LINK.sub(r"\1", text)), maxsplit=1)[0]
+    word = name.strip(" \t\"'`*[].:")
+    return word.rsplit("/", 1)[-1].removesuffix(".md").strip("\"'`*")
+
 
 _LABELS = {
     "scope": "scope",
@@ -38,7 +207,6 @@ _TITLE = re.compile(r"(?:change|proposal)\s*+:\s*+", re.IGNORECASE)
 # `patch/minor/major` is an unfilled template.
 _SCOPE = re.compile(r"[\s*_`]*+(patch|minor|major)\b(?!\s*[|/])")
 _NUMBER = re.compile(r"[\s*_~≈]*+([0-9]{1,9})\b(?![./])")
-_CODE = re.compile(r"`([^`]++)`")
 
 
 class Scope(StrEnum):
@@ -91,22 +259,32 @@ def parse_proposal(text: str, name: str = PROPOSAL_FILE) -> Proposal:
 def read_proposal(document: Document, front: Frontmatter, reviews: tuple[ReviewBlock, ...] = ()) -> Proposal:
     """Parse the body of a proposal, without its review blocks."""
     lines = {key: front.line(key) for key in ("id", "created", "version") if key in front}
-    named = affected_specs.read_affected_specs(document, front)
+    named = read_affected_specs(document, front)
     if named.line:
         lines["affected_specs"] = named.line
-    fields = _impact_fields(document, lines)
-    sections = {key: _section(document, key, lines) for key in ("Summary", "Why", "What Changes")}
+    sections = {title: document.section(title) for title in ("Summary", "Why", "What Changes", "Impact")}
+    lines |= {title.lower().replace(" ", "_"): one.heading.line for title, one in sections.items() if one}
+    fields: dict[str, LabelledField] = {}
+    impact = sections["Impact"]
+    for labelled in read_fields(document, impact.inner, _LABELS) if impact else ():
+        fields.setdefault(_LABELS[labelled.label], labelled)
+    for key, labelled in fields.items():
+        lines.setdefault(key, labelled.span.start)
+    changes = sections["What Changes"]
+    items = read_items(document, changes.inner) if changes else ()
+    scope = _SCOPE.match(fields["scope"].value.casefold()) if "scope" in fields else None
+    breaking = fields.get("breaking_changes")
     return Proposal(
         id=front.string("id") or _title(document, lines),
         summary=_section_text(document, sections["Summary"]),
         why=_section_text(document, sections["Why"]),
-        what_changes=_section_items(document, sections["What Changes"]),
+        what_changes=tuple(item.full for item in items if not is_empty_phrase(item.full)),
         impact=Impact(
-            scope=_scope(fields.get("scope")),
+            scope=Scope(scope[1]) if scope else None,
             affected_specs=named.specs,
             affected_files=_file_count(document, fields.get("affected_files")),
             affected_code=_paths(document, fields.get("affected_code")),
-            breaking_changes=_breaking_changes(fields.get("breaking_changes")),
+            breaking_changes=breaking.full if breaking and not is_empty_phrase(breaking.full) else None,
         ),
         created=front.string("created"),
         version=front.number("version"),
@@ -126,43 +304,16 @@ def _title(document: Document, lines: dict[str, int]) -> str:
     return ""
 
 
-def _section(document: Document, title: str, lines: dict[str, int]) -> Section | None:
-    section = document.section(title)
-    if section:
-        lines[title.lower().replace(" ", "_")] = section.heading.line
-    return section
-
-
 def _section_text(document: Document, section: Section | None) -> str:
     return document.trimmed_text(section.inner) if section else ""
 
 
-def _section_items(document: Document, section: Section | None) -> tuple[str, ...]:
-    items = read_items(document, section.inner) if section else ()
-    return tuple(item.full for item in items if not is_empty_phrase(item.full))
-
-
-def _impact_fields(document: Document, lines: dict[str, int]) -> dict[str, LabelledField]:
-    section = _section(document, "Impact", lines)
-    fields: dict[str, LabelledField] = {}
-    for labelled in read_fields(document, section.inner, _LABELS) if section else ():
-        key = _LABELS[labelled.label]
-        fields.setdefault(key, labelled)
-        lines.setdefault(key, labelled.span.start)
-    return fields
-
-
-def _scope(labelled: LabelledField | None) -> Scope | None:
-    match = _SCOPE.match(labelled.value.casefold()) if labelled else None
-    return Scope(match[1]) if match else None
-
-
 def _file_count(document: Document, labelled: LabelledField | None) -> int | None:
     """Return the number at the start of the line, or the number of files it names."""
-    match = _NUMBER.match(labelled.value) if labelled else None
-    if match:
-        return int(match[1])
-    return len(_paths(document, labelled)) if labelled and labelled.full else None
+    if labelled is None or not labelled.full:
+        return None
+    match = _NUMBER.match(labelled.value)
+    return int(match[1]) if match else len(_paths(document, labelled))
 
 
 def _paths(document: Document, labelled: LabelledField | None) -> tuple[str, ...]:
@@ -172,10 +323,6 @@ def _paths(document: Document, labelled: LabelledField | None) -> tuple[str, ...
     texts = [labelled.value] if labelled.value else [item.text for item in read_items(document, labelled.below)]
     paths = [path for text in texts for path in _CODE.findall(text) or text.split(",")]
     return tuple(path.strip(" []\"'`") for path in paths if not is_empty_phrase(path))
-
-
-def _breaking_changes(labelled: LabelledField | None) -> str | None:
-    return None if labelled is None or is_empty_phrase(labelled.full) else labelled.full
 
 
 # ---- writing

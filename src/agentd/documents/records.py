@@ -5,6 +5,7 @@ A record is written once; only `answers` and `edits` are added later.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from agentd.domain import FieldReader, FindingState, Severity, StateError, yaml12
@@ -22,7 +23,7 @@ class Evidence:
     quote: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     id: str
     severity: Severity
@@ -33,9 +34,9 @@ class Finding:
     where: str | None
     evidence: Evidence | None
     verified: bool
+    unverified_because: str | None = None
     by: str
     state: FindingState
-    unverified_because: str | None = None
     comment: str | None = None  # id of the person's comment it was made from
 
 
@@ -132,7 +133,7 @@ def parse_record(text: str, name: str) -> ReviewRecord:
 def render_record(record: ReviewRecord) -> str:
     data: dict[str, Any] = {
         "schema_version": SCHEMA,
-        **{name: getattr(record, name) for name in _HEAD},
+        **dict(takewhile(lambda item: item[0] != "judged", _as_dict(record).items())),
         "judged": dict(record.judged),
     }
     if record.checks is not None:
@@ -144,34 +145,14 @@ def render_record(record: ReviewRecord) -> str:
     return yaml12.dump({**data, **record.extra})
 
 
-_HEAD = (
-    "change_id",
-    "kind",
-    "round",
-    "verdict",
-    "reported",
-    "overruled",
-    "summary",
-    "by",
-    "model",
-    "session",
-    "made_by",
-    "at",
-)
-
-
 def finding_data(finding: Finding) -> dict[str, Any]:
     data = _as_dict(finding)
-    evidence = finding.evidence
-    data["evidence"] = None if evidence is None else {k: v for k, v in _as_dict(evidence).items() if v is not None}
-    because = data.pop("unverified_because")
-    if finding.comment is None:
-        del data["comment"]
-    if because is None:
-        return data
-    order = [*data]
-    order.insert(order.index("verified") + 1, "unverified_because")
-    return {key: because if key == "unverified_because" else data[key] for key in order}
+    for key in ("unverified_because", "comment"):
+        if data[key] is None:
+            del data[key]
+    if finding.evidence:
+        data["evidence"] = {key: value for key, value in _as_dict(finding.evidence).items() if value is not None}
+    return data
 
 
 def _as_dict(value: Any) -> dict[str, Any]:
@@ -313,19 +294,7 @@ def _apply_edit(finding: T, name: str, to: Any) -> T:
 
 
 def _added_finding(id_: str, data: Any, by: str) -> Finding:
-    row = FieldReader(data, f"the finding {id_}")
-    return Finding(
-        id=id_,
-        severity=row.choice("severity", Severity, Severity.MEDIUM),
-        title=row.text("title", ""),
-        what=row.text("what", ""),
-        suggestion=row.text("suggestion", ""),
-        requirement=row.text_or_none("requirement"),
-        where=row.text_or_none("where"),
-        evidence=parse_evidence(row.inner("evidence")),
-        verified=bool(row.take("verified")),
-        by=by,
-        state=FindingState.OPEN,
-        unverified_because=row.text_or_none("unverified_because"),
-        comment=row.text_or_none("comment"),
-    )
+    where = f"the finding {id_}"
+    content = {key: value for key, value in FieldReader(data, where).rest().items() if value is not None}
+    defaults = {"severity": Severity.MEDIUM, "title": "", "verified": False}
+    return parse_finding(FieldReader({**defaults, **content, "id": id_, "by": by, "state": FindingState.OPEN}, where))

@@ -9,8 +9,7 @@ from typing import Any
 
 from agentd.documents.order import DocumentFault
 from agentd.documents.prose import read_fields
-from agentd.documents.task import TASK_ID, Task, TaskFile, canonical_task_id, task_layer
-from agentd.documents.task_values import ACTIONS, TaskValueReader
+from agentd.documents.task import ACTIONS, TASK_ID, Task, TaskFile, TaskValueReader, canonical_task_id, task_layer
 from agentd.documents.text import Document, Fence, LineKind, Section, Span, trim_lines
 from agentd.domain import Layer, TaskStatus, yaml12
 

@@ -14,7 +14,7 @@ def now_ms() -> str:
 
 
 def new_run_id() -> str:
-    """Sorts by time and does not meet another one: `20260119T103000Z-5f1c`."""
+    """Return a unique id that sorts by time: `20260119T103000Z-5f1c`."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
 
 
@@ -23,7 +23,7 @@ def utc_now() -> datetime:
 
 
 def seconds_since(time: str, at: datetime) -> float | None:
-    """None for a time that cannot be read, as older or hand-written files may have."""
+    """Return None for an unreadable time, which older or hand-written files may contain."""
     try:
         then = datetime.fromisoformat(time)
     except ValueError:

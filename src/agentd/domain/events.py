@@ -1,4 +1,4 @@
-"""What happened, as typed events. Logic emits them, faces render them, the journal keeps them.
+"""Typed events. Logic emits them, interfaces render them, the journal stores them.
 
 The names are stable: other programs read them from `--events` and the journal.
 """
@@ -14,7 +14,7 @@ class Event:
     type: ClassVar[str]
 
     def data(self) -> dict[str, Any]:
-        """The fields in their order; a step that is not known is left out."""
+        """Return the fields in order; an unknown step is left out."""
         values = {field.name.rstrip("_"): getattr(self, field.name) for field in fields(self)}
         if values.get("step", "") is None:
             values = {name: value for name, value in values.items() if name not in _STEP}
@@ -71,10 +71,10 @@ class StepFinished(StepEvent):
     status: str
     duration_ms: int
     outputs: Mapping[str, str]
-    message: str = ""  # what came of it
+    message: str = ""  # the result
 
     def data(self) -> dict[str, Any]:
-        """As every event; without the message where there is none."""
+        """Return the fields, without an empty message."""
         values = super().data()
         return values if self.message else {name: value for name, value in values.items() if name != "message"}
 
@@ -156,7 +156,7 @@ class DecisionMade(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class NoticeIssued(OptionalStepEvent):
-    """Something worth telling that is no warning."""
+    """Information that is not a warning."""
 
     type = "note"
     code: str
@@ -172,7 +172,7 @@ class WarningIssued(OptionalStepEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorOccurred(OptionalStepEvent):
-    """A failure; `final` says that nobody tries again."""
+    """A failure; `final` means that it is not retried."""
 
     type = "error"
     code: str
@@ -204,7 +204,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class JournalEntry:
-    """An event in the journal: the seq-th of its change, in a run (None: a command that is no run)."""
+    """An event in the journal: the seq-th of its change, in a run (None: a command outside a run)."""
 
     seq: int
     at: str
@@ -221,7 +221,7 @@ class JournalEntry:
 
 
 def parse_entry(line: str) -> JournalEntry | None:
-    """None for a line that is torn or of a kind we do not know."""
+    """Return None for an incomplete line or an unknown event type."""
     try:
         data = json.loads(line)
         head = {name: data.pop(name) for name in ("seq", "at", "change_id", "run")}

@@ -18,17 +18,17 @@ _USD = " USD"
 
 
 def format_usd(usd: float) -> str:
-    """To the cent, and finer below one."""
+    """Format to the cent; smaller amounts get more digits."""
     return format_amount(usd, usd_digits([usd]))
 
 
 def format_usd_of(usd: float, budget: float | None) -> str:
-    """What is spent of what may be, if there is a limit."""
+    """Format the amount spent, and the limit if there is one."""
     return f"{format_usd(usd).removesuffix(_USD)} of {format_usd(budget)}" if budget else format_usd(usd)
 
 
 def usd_digits(amounts: Iterable[float]) -> int:
-    """For amounts that stand below each other: as many as the smallest of them needs."""
+    """Return the digits for a column of amounts: as many as the smallest needs."""
     return 4 if any(0 < usd < 0.01 for usd in amounts) else 2
 
 

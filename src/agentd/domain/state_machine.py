@@ -1,4 +1,4 @@
-"""The one table that moves a change."""
+"""The table of transitions, the only way to change the phase of a change."""
 
 from enum import StrEnum
 
@@ -23,7 +23,7 @@ class TransitionEvent(StrEnum):
     DROPPED = "dropped"
 
 
-# What only a person may decide; all but a drop needs a reason.
+# Only a person may decide these; all but a drop need a reason.
 DECISIONS = frozenset(
     {
         TransitionEvent.ACCEPTED,
@@ -92,7 +92,7 @@ def next_phase(phase: Phase, event: TransitionEvent) -> Phase:
 
 
 def check_decision(event: TransitionEvent, by: str, why: str) -> None:
-    """An agent never accepts, rejects or sends back; a person does, and says why."""
+    """Check that a person made the decision and gave a reason; agents never accept, reject or send back."""
     if event not in DECISIONS:
         return
     if not by.startswith("person:"):

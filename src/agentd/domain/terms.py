@@ -1,4 +1,4 @@
-"""The words of agentd as types. One word, one meaning."""
+"""The vocabulary of agentd as types: one word, one meaning."""
 
 import re
 from enum import StrEnum
@@ -38,7 +38,7 @@ class Workflow(StrEnum):
 
 
 class Role(StrEnum):
-    """A seat. Planner and implementer make, challenger and reviewer judge."""
+    """Planner and implementer are authors; challenger and reviewer are judges."""
 
     PLANNER = "planner"
     CHALLENGER = "challenger"

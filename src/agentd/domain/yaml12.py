@@ -19,7 +19,7 @@ WIDTH = 150
 
 
 class InvalidYaml(AgentdError):
-    """Text that is not YAML as we read it; the caller names the file."""
+    """The text is not valid YAML 1.2; the caller names the file."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class InvalidYaml(AgentdError):
 
 
 class FlowList(list[Any]):
-    """A list that is written on one line: `[a, b]`."""
+    """A list written on one line: `[a, b]`."""
 
 
 _CORE: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
@@ -46,7 +46,7 @@ _STR_TAG = "tag:yaml.org,2002:str"
 
 
 def load(text: str) -> Any:
-    """The one document in the text as plain data; None when it is empty."""
+    """Return the document as plain data; None if it is empty."""
     try:
         return _build(text)
     except yaml.MarkedYAMLError as error:
@@ -58,10 +58,10 @@ def load(text: str) -> Any:
 
 
 def _build(text: str) -> Any:
-    """Events to data without recursion, so that depth cannot break us."""
+    """Build data from events without recursion, so that deep nesting cannot overflow the stack."""
     root: list[Any] = []
     open_values: list[Any] = [root]
-    keys: list[Any] = [_NO_KEY]  # of each open mapping, the key that waits for its value
+    keys: list[Any] = [_NO_KEY]  # for each open mapping, the key whose value comes next
     parser = CParser(text)
     while True:
         event: Any = parser.get_event()
@@ -103,7 +103,7 @@ def _key(value: Any, target: dict[Any, Any], line: int) -> Any:
     if isinstance(value, list | dict):
         raise InvalidYaml("a key must be a plain word", line)
     if value in target:
-        raise InvalidYaml(f"the key '{value}' stands twice", line)
+        raise InvalidYaml(f"the key '{value}' occurs twice", line)
     return value
 
 
@@ -150,6 +150,6 @@ _Dumper.add_representer(FlowList, _represent_flow)
 
 
 def dump(data: Any) -> str:
-    """The data as agentd writes it: block style, keys in their order, long lines folded."""
+    """Return the data as YAML: block style, keys in order, long lines folded."""
     text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH)
     return text

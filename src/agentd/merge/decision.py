@@ -31,7 +31,7 @@ class ScenarioRemoval:
 class MergeIntent:
     """Entries are named as they are called afterwards: what is renamed from R4 to R7 is written as R7."""
 
-    sheet: SpecUnits
+    parsed: SpecUnits
     removed: Mapping[str, RemovedItem]
     renamed: Mapping[str, RenamedRequirement]
     names: Mapping[str, str]
@@ -39,61 +39,61 @@ class MergeIntent:
     drops: tuple[ScenarioRemoval, ...]
 
 
-def read_intent(sheet: SpecUnits) -> MergeIntent:
-    spec = sheet.spec
+def read_intent(parsed: SpecUnits) -> MergeIntent:
+    spec = parsed.spec
     for text, line in spec.unread:
-        raise _bad(sheet, line, f"'{text}' names no requirement and no scenario")
+        raise _bad(parsed, line, f"'{text}' names no requirement and no scenario")
     removed: dict[str, RemovedItem] = {}
     drops: list[ScenarioRemoval] = []
     for one in spec.removed:
         if one.id in removed:
-            raise _bad(sheet, one.span.start, f"{one.id} is removed twice")
-        if one.id in sheet.requirements:
-            raise _bad(sheet, one.span.start, f"{one.id} is removed and written as well; keep one of the two")
+            raise _bad(parsed, one.span.start, f"{one.id} is removed twice")
+        if one.id in parsed.requirements:
+            raise _bad(parsed, one.span.start, f"{one.id} is removed and written as well; keep one of the two")
         if one.id:
             removed[one.id] = one
         else:
-            drops.append(_drop(sheet, one))
-    renamed = _renamed(sheet, removed)
-    return MergeIntent(sheet, removed, renamed, {old: one.new.id for old, one in renamed.items()}, tuple(drops))
+            drops.append(_drop(parsed, one))
+    renamed = _renamed(parsed, removed)
+    return MergeIntent(parsed, removed, renamed, {old: one.new.id for old, one in renamed.items()}, tuple(drops))
 
 
-def refuse_lost_headings(sheet: SpecUnits) -> None:
-    """Headings among the requirements of a delta that no merge would carry over."""
-    for heading in sheet.spec.strays:
-        raise _bad(sheet, heading.line, f"'{heading.title[:60]}' is no requirement, and would be lost")
+def refuse_lost_headings(parsed: SpecUnits) -> None:
+    """Raise for headings among the requirements of a delta that a merge would lose."""
+    for heading in parsed.spec.strays:
+        raise _bad(parsed, heading.line, f"'{heading.title[:60]}' is not a requirement and would be lost")
 
 
-def _drop(sheet: SpecUnits, entry: RemovedItem) -> ScenarioRemoval:
+def _drop(parsed: SpecUnits, entry: RemovedItem) -> ScenarioRemoval:
     """R2 in a line `- **Requirement**: R2` below the entry; empty for `none`, a scenario of the whole spec."""
     below = Span(entry.span.start + 1, entry.span.end)
-    for found in read_fields(sheet.document, below, {"requirement"}):
+    for found in read_fields(parsed.document, below, {"requirement"}):
         return ScenarioRemoval(
             entry, "" if is_empty_phrase(found.value) else found.value.strip("`*_ "), found.span.start
         )
     return ScenarioRemoval(entry)
 
 
-def _renamed(sheet: SpecUnits, removed: Mapping[str, RemovedItem]) -> dict[str, RenamedRequirement]:
+def _renamed(parsed: SpecUnits, removed: Mapping[str, RemovedItem]) -> dict[str, RenamedRequirement]:
     found: dict[str, RenamedRequirement] = {}
     taken: set[str] = set()
-    for one in sheet.spec.renamed:
+    for one in parsed.spec.renamed:
         old, new, line = one.old.id, one.new.id, one.span.start
         if old in found or new in taken:
-            raise _bad(sheet, line, f"{old} → {new}: one of the two is renamed twice")
+            raise _bad(parsed, line, f"{old} → {new}: one of the two is renamed twice")
         if one.old == one.new:
-            raise _bad(sheet, line, f"{old} keeps its name; write it with its new heading under Requirements")
+            raise _bad(parsed, line, f"{old} keeps its name; write it with its new heading under Requirements")
         if old in removed or new in removed:
-            raise _bad(sheet, line, f"{old} → {new}: one of the two is removed as well")
-        if old != new and old in sheet.requirements:
-            raise _bad(sheet, line, f"{old} is renamed to {new} and written as well; write it as {new}")
+            raise _bad(parsed, line, f"{old} → {new}: one of the two is removed as well")
+        if old != new and old in parsed.requirements:
+            raise _bad(parsed, line, f"{old} is renamed to {new} and written as well; write it as {new}")
         found[old] = one
         taken.add(new)
     return found
 
 
-def _bad(sheet: SpecUnits, line: int, problem: str) -> InvalidDocument:
-    return InvalidDocument(sheet.document.name, line, problem)
+def _bad(parsed: SpecUnits, line: int, problem: str) -> InvalidDocument:
+    return InvalidDocument(parsed.document.name, line, problem)
 
 
 _T = TypeVar("_T")
@@ -150,14 +150,14 @@ class MergePlan:
 def plan_merge(main: SpecUnits, intent: MergeIntent, base: SpecUnits) -> MergePlan:
     _refuse_taken(intent, base)
     names = intent.names
-    # With both ids in main, the new one is a requirement of the other side; nothing is renamed then.
+    # If main has both ids, the new one is another requirement, and nothing is renamed.
     names_there = {old: new for old, new in names.items() if old in base.requirements and new not in main.requirements}
     before = {names.get(id_, id_): one for id_, one in base.requirements.items()}
     now = {names_there.get(id_, id_): one for id_, one in main.requirements.items()}
     gone_there = frozenset(before.keys() - now.keys())
     gone = gone_there | intent.removed.keys()
-    requirements = tuple(_requirements(main, intent, (before, now, intent.sheet.requirements)))
-    sides = (_aligned(base, names, gone), _aligned(main, names_there, gone), _aligned(intent.sheet, names, gone))
+    requirements = tuple(_requirements(main, intent, (before, now, intent.parsed.requirements)))
+    sides = (_aligned(base, names, gone), _aligned(main, names_there, gone), _aligned(intent.parsed, names, gone))
     drops = _drops(intent, sides, frozenset(before), gone_there)
     scenarios = tuple(_scenarios(intent, sides, drops, gone_there))
     return MergePlan(main, base, intent, requirements, scenarios, drops, gone_there)
@@ -175,8 +175,8 @@ def choose_three_way(base: _T, theirs: _T, yours: _T) -> MergeSide:
 def _refuse_taken(intent: MergeIntent, base: SpecUnits) -> None:
     for old, one in intent.renamed.items():
         if old != one.new.id and old in base.requirements and one.new.id in base.requirements:
-            problem = f"{old} cannot become {one.new.id}: that id is taken; take a free one"
-            raise InvalidDocument(intent.sheet.document.name, one.span.start, problem)
+            problem = f"{old} cannot become {one.new.id}: that id is taken; use a free one"
+            raise InvalidDocument(intent.parsed.document.name, one.span.start, problem)
 
 
 def _requirements(
@@ -194,7 +194,7 @@ def _requirements(
                 id_, base, theirs, entry, rename, title, False, MergeSide.NEITHER, MergeSide.THEIRS
             )
         elif (unknown := intent.renamed.get(id_)) and base is None and theirs and not is_id_taken(unknown, main):
-            # The change renames what it cannot have known.
+            # The change renames a requirement that its base does not have.
             yield RequirementDecision(
                 id_, None, theirs, None, unknown, unknown.new.title, False, MergeSide.NEITHER, MergeSide.THEIRS
             )
@@ -203,7 +203,7 @@ def _requirements(
 
 
 def is_id_taken(rename: RenamedRequirement, main: SpecUnits) -> bool:
-    """Whether others have the new id for something else."""
+    """Whether others use the new id for another requirement."""
     old, new = rename.old.id, rename.new.id
     return old != new and old in main.requirements and new in main.requirements
 
@@ -224,7 +224,7 @@ def _written(
     rename: RenamedRequirement | None,
     title: str,
 ) -> RequirementDecision:
-    """An entry that says nothing below its heading leaves the text as it is."""
+    """An entry with nothing below its heading keeps the text."""
     words = entry.words if entry and (entry.words or base is None) else base.words if base else ""
     name = (id_, title)
     if base and theirs:
@@ -242,13 +242,13 @@ def _written(
 def _title(
     intent: MergeIntent, base: RequirementUnit | None, entry: RequirementUnit | None, rename: RenamedRequirement | None
 ) -> str:
-    """The title that the change wants; the old one repeated is no wish."""
+    """Return the title that the change asks for; repeating the old one asks for nothing."""
     old = base.title if base else ""
-    wished = {one for one in (rename.new.title if rename else "", entry.title if entry else "") if one and one != old}
-    if len(wished) > 1 and rename and entry:
+    wanted = {one for one in (rename.new.title if rename else "", entry.title if entry else "") if one and one != old}
+    if len(wanted) > 1 and rename and entry:
         problem = f"{entry.id} has one title under Renamed and another here"
-        raise InvalidDocument(intent.sheet.document.name, entry.line, problem)
-    return wished.pop() if wished else old
+        raise InvalidDocument(intent.parsed.document.name, entry.line, problem)
+    return wanted.pop() if wanted else old
 
 
 # ---- scenarios
@@ -257,16 +257,16 @@ def _title(
 _Sides = tuple[Mapping[Key, ScenarioUnit], Mapping[Key, ScenarioUnit], Mapping[Key, ScenarioUnit]]
 
 
-def _aligned(sheet: SpecUnits, names: Mapping[str, str], gone: Collection[str]) -> Mapping[Key, ScenarioUnit]:
+def _aligned(parsed: SpecUnits, names: Mapping[str, str], gone: Collection[str]) -> Mapping[Key, ScenarioUnit]:
     if not names and not gone:
-        return sheet.scenarios
+        return parsed.scenarios
     found: dict[Key, ScenarioUnit] = {}
-    for one in sheet.scenarios.values():
+    for one in parsed.scenarios.values():
         refs = tuple(dict.fromkeys(names.get(ref, ref) for ref in one.refs))
         unit = replace(one, refs=tuple(ref for ref in refs if ref not in gone) or refs)
         if unit.key in found:
             problem = f"two scenarios '{one.title}' would be of {unit.requirement}; give one another title"
-            raise InvalidDocument(sheet.document.name, one.span.start, problem)
+            raise InvalidDocument(parsed.document.name, one.span.start, problem)
         found[unit.key] = unit
     return found
 
@@ -274,9 +274,9 @@ def _aligned(sheet: SpecUnits, names: Mapping[str, str], gone: Collection[str]) 
 def _drops(
     intent: MergeIntent, sides: _Sides, before: Collection[str], gone_there: frozenset[str]
 ) -> dict[int, tuple[Key, ...]]:
-    """Which scenario each entry under Removed means: in the base; only if it is not there, in the main spec.
+    """Which scenario each entry under Removed means: in the base; otherwise in the main spec.
 
-    One that went from the main spec with its requirement, and stands under a new one there, is not gone.
+    A scenario that moved to another requirement in the main spec still exists.
     """
     base, main, _ = (_by_title(side) if intent.drops else {} for side in sides)
     names, entries = intent.names, sides[2]
@@ -294,11 +294,11 @@ def _drops(
             meant = [key for key in elsewhere if lost and key not in entries][:1] or meant
         unwritten = tuple(key for key in meant or there if key not in entries)
         if (meant and not unwritten) or (wanted is not None and (wanted, title) in entries):
-            raise InvalidDocument(intent.sheet.document.name, line, f"'{title}' is removed and written as well")
+            raise InvalidDocument(intent.parsed.document.name, line, f"'{title}' is removed and written as well")
         if len(unwritten) > 1:
             owners = join_words([key[0] or "the whole spec" for key in unwritten])
             problem = f"'{title}' is a scenario of {owners}; write `- **Requirement**: …` below it to say which"
-            raise InvalidDocument(intent.sheet.document.name, line, problem)
+            raise InvalidDocument(intent.parsed.document.name, line, problem)
         found[line] = unwritten
     return found
 
@@ -333,7 +333,7 @@ def _scenarios(
         base, theirs, entry = (side.get(key) for side in sides)
         if entry and _goes(entry, intent.removed):
             problem = f"the scenario '{key[1]}' is of {key[0]}, which is removed"
-            raise InvalidDocument(intent.sheet.document.name, entry.span.start, problem)
+            raise InvalidDocument(intent.parsed.document.name, entry.span.start, problem)
         is_removed = key in dropped or any(one and _goes(one, intent.removed) for one in (base, theirs))
         yours = None if is_removed else entry or base
         take = choose_three_way(*(one.value if one else None for one in (base, theirs, yours)))

@@ -52,63 +52,73 @@ class SpecConflict:
 def list_touches(plan: MergePlan, spec: str) -> tuple[SpecTouch, ...]:
     found = [touch for one in plan.requirements for touch in _of_requirement(one, spec)]
     old = _old_ids(plan)
-    for fate in plan.scenarios:
-        if fate.take is MergeSide.YOURS:
-            how = TouchKind.REMOVED if fate.is_removed else TouchKind.MODIFIED if fate.theirs else TouchKind.ADDED
-            found.append(SpecTouch(UnitKind.SCENARIO, _scenario_name(spec, fate, old), how))
+    for decision in plan.scenarios:
+        if decision.take is MergeSide.YOURS:
+            how = (
+                TouchKind.REMOVED if decision.is_removed else TouchKind.MODIFIED if decision.theirs else TouchKind.ADDED
+            )
+            found.append(SpecTouch(UnitKind.SCENARIO, _scenario_name(spec, decision, old), how))
     return tuple(found)
 
 
-def _of_requirement(fate: RequirementDecision, spec: str) -> Iterator[SpecTouch]:
-    name = f"{spec}:{fate.base.id if fate.base else fate.id}"
-    if fate.theirs is None or fate.is_removed:
-        if fate.text is MergeSide.YOURS:
-            yield SpecTouch(UnitKind.REQUIREMENT, name, TouchKind.REMOVED if fate.is_removed else TouchKind.ADDED)
+def _of_requirement(decision: RequirementDecision, spec: str) -> Iterator[SpecTouch]:
+    name = f"{spec}:{decision.base.id if decision.base else decision.id}"
+    if decision.theirs is None or decision.is_removed:
+        if decision.text is MergeSide.YOURS:
+            yield SpecTouch(UnitKind.REQUIREMENT, name, TouchKind.REMOVED if decision.is_removed else TouchKind.ADDED)
         return
-    if fate.heading is MergeSide.YOURS:
-        for one in dict.fromkeys((name, f"{spec}:{fate.id}")):
+    if decision.heading is MergeSide.YOURS:
+        for one in dict.fromkeys((name, f"{spec}:{decision.id}")):
             yield SpecTouch(UnitKind.REQUIREMENT, one, TouchKind.RENAMED)
-    if fate.text is MergeSide.YOURS:
+    if decision.text is MergeSide.YOURS:
         yield SpecTouch(UnitKind.REQUIREMENT, name, TouchKind.MODIFIED)
 
 
 def list_conflicts(plan: MergePlan, spec: str) -> tuple[SpecConflict, ...]:
     found = [conflict for one in plan.requirements if one.is_open for conflict in _clashes(plan, one, spec)]
     old = _old_ids(plan)
-    for fate in plan.scenarios:
-        if fate.take is MergeSide.NEITHER:
-            base, theirs = _scenario_text(plan.base, fate.base), _scenario_text(plan.main, fate.theirs)
-            yours = None if fate.is_removed else _scenario_text(plan.intent.sheet, fate.entry)
-            name = _scenario_name(spec, fate, old)
+    for decision in plan.scenarios:
+        if decision.take is MergeSide.NEITHER:
+            base, theirs = _scenario_text(plan.base, decision.base), _scenario_text(plan.main, decision.theirs)
+            yours = None if decision.is_removed else _scenario_text(plan.intent.parsed, decision.entry)
+            name = _scenario_name(spec, decision, old)
             found.append(SpecConflict(UnitKind.SCENARIO, name, base, theirs, yours, _why(base, theirs, yours)))
     return tuple(found)
 
 
-def _clashes(plan: MergePlan, fate: RequirementDecision, spec: str) -> Iterator[SpecConflict]:
-    name = f"{spec}:{fate.base.id if fate.base else fate.id}"
-    base, theirs = _text(plan.base, fate.base), _text(plan.main, fate.theirs)
-    yours = "\n".join(wanted_lines(plan, fate)) or None
+def _clashes(plan: MergePlan, decision: RequirementDecision, spec: str) -> Iterator[SpecConflict]:
+    name = f"{spec}:{decision.base.id if decision.base else decision.id}"
+    base, theirs = _text(plan.base, decision.base), _text(plan.main, decision.theirs)
+    yours = "\n".join(wanted_lines(plan, decision)) or None
     if base and theirs and yours:
-        if fate.heading is MergeSide.NEITHER:
+        if decision.heading is MergeSide.NEITHER:
             heads = [text.partition("\n")[0] for text in (base, theirs, yours)]
-            is_lost = fate.rename and is_id_taken(fate.rename, plan.main)
-            why = f"renamed here to {fate.id}, which is taken in the main spec" if is_lost else "renamed on both sides"
+            is_lost = decision.rename and is_id_taken(decision.rename, plan.main)
+            why = (
+                f"renamed here to {decision.id}, which is taken in the main spec"
+                if is_lost
+                else "renamed on both sides"
+            )
             yield SpecConflict(UnitKind.HEADING, name, heads[0], heads[1], heads[2], why)
-        if fate.text is MergeSide.NEITHER:
+        if decision.text is MergeSide.NEITHER:
             yield SpecConflict(UnitKind.REQUIREMENT, name, base, theirs, yours, _why(base, theirs, yours))
     else:
         yield SpecConflict(UnitKind.REQUIREMENT, name, base, theirs, yours, _why(base, theirs, yours))
 
 
-def wanted_lines(plan: MergePlan, fate: RequirementDecision) -> list[str]:
+def wanted_lines(plan: MergePlan, decision: RequirementDecision) -> list[str]:
     """A requirement as the change wants it: its entry, or the base's text under the new heading."""
-    if fate.is_removed:
+    if decision.is_removed:
         return []
-    sheet, one = (plan.intent.sheet, fate.entry) if fate.entry and fate.entry.words else (plan.base, fate.base)
+    parsed, one = (
+        (plan.intent.parsed, decision.entry) if decision.entry and decision.entry.words else (plan.base, decision.base)
+    )
     if one is None:
-        sheet, one = plan.intent.sheet, fate.entry
+        parsed, one = plan.intent.parsed, decision.entry
     return (
-        units.requirement_lines(sheet, one, units.requirement_heading(sheet, one, fate.id, fate.title), one.level)
+        units.requirement_lines(
+            parsed, one, units.requirement_heading(parsed, one, decision.id, decision.title), one.level
+        )
         if one
         else []
     )
@@ -128,20 +138,20 @@ def _one_sided(theirs: str | None) -> str:
     return "added here, its requirement removed in the main spec"
 
 
-def _text(sheet: SpecUnits, one: RequirementUnit | None) -> str | None:
+def _text(parsed: SpecUnits, one: RequirementUnit | None) -> str | None:
     if one is None:
         return None
-    return "\n".join(units.requirement_lines(sheet, one, sheet.document.content(one.line), one.level))
+    return "\n".join(units.requirement_lines(parsed, one, parsed.document.content(one.line), one.level))
 
 
-def _scenario_text(sheet: SpecUnits, one: ScenarioUnit | None) -> str | None:
-    return sheet.document.trimmed_text(one.span) if one else None
+def _scenario_text(parsed: SpecUnits, one: ScenarioUnit | None) -> str | None:
+    return parsed.document.trimmed_text(one.span) if one else None
 
 
 def _old_ids(plan: MergePlan) -> dict[str, str]:
     return {new: old for old, new in plan.intent.names.items()}
 
 
-def _scenario_name(spec: str, fate: ScenarioDecision, old: dict[str, str]) -> str:
-    requirement, title = fate.key
+def _scenario_name(spec: str, decision: ScenarioDecision, old: dict[str, str]) -> str:
+    requirement, title = decision.key
     return f"{spec}:{old.get(requirement, requirement)}/{title}"

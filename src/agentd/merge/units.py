@@ -1,4 +1,4 @@
-"""The text of a spec taken apart into what a merge compares: requirements and scenarios, each of them once."""
+"""A spec split into the units that a merge compares: requirements and scenarios. Also conflict markers."""
 
 import re
 from bisect import bisect_left
@@ -22,7 +22,42 @@ from agentd.documents import (
     scenario_name,
     trim_lines,
 )
-from agentd.merge.conflict_markers import conflict_markers_in
+
+YOURS, BASE, MIDDLE, THEIRS = "<<<<<<< yours", "||||||| base", "=======", ">>>>>>> theirs"
+_MARK = re.compile(r"(<{7}|\|{7}|>{7})(?: |$)")
+
+
+def find_conflict_markers(text: str, name: str) -> tuple[int, ...]:
+    """Return the lines with conflict markers, including git's own, outside code and comments.
+
+    `=======` may underline a heading; it is a marker only after an opening one.
+    """
+    return conflict_markers_in(parse_document(text, name))
+
+
+def conflict_markers_in(document: Document) -> tuple[int, ...]:
+    if not any(mark in document.text for mark in ("<<<<<<<", "|||||||", ">>>>>>>")):
+        return ()
+    found: list[int] = []
+    is_open = False
+    for line, content in document.plain_lines(document.span):
+        mark = _MARK.match(content) if content[:1] in ("<", "|", ">") else None
+        if mark:
+            is_open = not content.startswith(">")
+        if mark or (is_open and content.rstrip() == MIDDLE):
+            found.append(line)
+    return tuple(found)
+
+
+def with_markers(yours: Sequence[str], ancestor: Sequence[str], theirs: Sequence[str]) -> list[str]:
+    """Return three texts as lines between conflict markers; an empty text means that the unit does not exist."""
+    return [YOURS, *yours, BASE, *ancestor, MIDDLE, *theirs, THEIRS]
+
+
+def as_comment(lines: Sequence[str]) -> list[str]:
+    """Wrap lines in a comment, where they would be read as something else."""
+    return ["<!--", *(line.replace("-->", "--&gt;") for line in lines), "-->"] if lines else []
+
 
 Key = tuple[str, str]
 """A scenario by its requirement, empty for one of the whole spec, and its title."""
@@ -103,7 +138,7 @@ class SpecUnits:
         return headings[first : bisect_left(headings, span.end + 1, lo=first, key=_line)]
 
     def last_line(self, span: Span) -> int:
-        """The last line of a span that is not blank; the line before it when all are."""
+        """Return the last line of a span that is not blank; the line before the span if all are."""
         line = span.end
         while line >= span.start and not self.document.content(line).strip():
             line -= 1
@@ -111,7 +146,7 @@ class SpecUnits:
 
 
 def read_units(text: str, name: str, pattern: re.Pattern[str]) -> SpecUnits:
-    """The units of a text; one that can be read in two ways is refused."""
+    """Split a text into units; ambiguous text is refused."""
     document = parse_document(text, name)
     spec = read_spec(document, read_frontmatter(document), pattern)
     _refuse(document, spec)
@@ -120,7 +155,7 @@ def read_units(text: str, name: str, pattern: re.Pattern[str]) -> SpecUnits:
     requirements: dict[str, RequirementUnit] = {}
     for one in spec.requirements:
         if one.id in requirements:
-            raise InvalidDocument(name, one.line, f"{one.id} stands twice, first on line {requirements[one.id].line}")
+            raise InvalidDocument(name, one.line, f"{one.id} occurs twice, first on line {requirements[one.id].line}")
         heading = document.headings[bisect_left(lines, one.line)]
         body = (Span(one.own[0].start + 1, one.own[0].end), *one.own[1:])
         words = _words(document, lines, body, heading.level)
@@ -131,17 +166,17 @@ def read_units(text: str, name: str, pattern: re.Pattern[str]) -> SpecUnits:
         unit = _scenario(document, lines, found, found.line in inside)
         if unit.key in scenarios:
             first = scenarios[unit.key].span.start
-            raise InvalidDocument(name, found.line, f"the scenario '{unit.title}' stands twice, first on line {first}")
+            raise InvalidDocument(name, found.line, f"the scenario '{unit.title}' occurs twice, first on line {first}")
         scenarios[unit.key] = unit
     return SpecUnits(document, spec, pattern, requirements, scenarios, _groups(document, pattern))
 
 
 def _refuse(document: Document, spec: Spec) -> None:
     if document.closing:
-        problem = f"code or a comment is left open; close it with {document.closing}"
+        problem = f"a code fence or comment is not closed; close it with {document.closing}"
         raise InvalidDocument(document.name, len(document.lines), problem)
     for line in conflict_markers_in(document):
-        raise InvalidDocument(document.name, line, "marks of a conflict stand here; solve it and take them out")
+        raise InvalidDocument(document.name, line, "an unresolved conflict; resolve it and delete the conflict markers")
     for heading in spec.strays:
         if _LIKE.match(heading.title):
             problem = f"'{heading.title[:60]}' cannot be read as a requirement; write `### R1: Title`"
@@ -159,7 +194,7 @@ def _scenario(document: Document, lines: list[int], found: Scenario, is_inside: 
 
 
 def _words(document: Document, lines: list[int], spans: Iterable[Span], level: int, without: int | None = None) -> str:
-    """Text as it is compared: where it stands, how deep its headings are and what room they have does not count."""
+    """Return the text as it is compared, regardless of its position, heading levels and blank lines."""
     parts: list[str] = []
     for span in spans:
         contents: list[str | None] = [*document.contents[span.start - 1 : span.end]]
@@ -176,7 +211,7 @@ def _words(document: Document, lines: list[int], spans: Iterable[Span], level: i
 
 
 def _title(heading: str, pattern: re.Pattern[str]) -> str:
-    """The title of a requirement; where the pattern has no group for it, what the heading says beside the id."""
+    """Return the title of a requirement; if the pattern has no group for it, the rest of the heading."""
     match = pattern.match(heading)
     assert match, "a requirement was found by its heading"
     if pattern.groups > 1:
@@ -186,7 +221,7 @@ def _title(heading: str, pattern: re.Pattern[str]) -> str:
 
 
 def rename_heading(heading: str, pattern: re.Pattern[str], id_: str, title: str) -> str:
-    """A heading with another id and title, written in its own way."""
+    """Return a heading with another id and title, keeping its style."""
     match = pattern.match(heading)
     assert match, "a requirement was found by its heading"
     start, end = match.span(1 if pattern.groups else 0)
@@ -197,7 +232,7 @@ def rename_heading(heading: str, pattern: re.Pattern[str], id_: str, title: str)
 
 
 def _blocks(spec: Spec) -> tuple[dict[int, int], set[int]]:
-    """Where what belongs to each requirement ends, by its first line, and which scenarios stand there."""
+    """Return where each requirement ends, by its first line, and which scenarios are inside one."""
     units = sorted(
         [(one.line, one.span.end, True) for one in spec.requirements]
         + [(one.line, one.span.end, False) for one in spec.scenarios]
@@ -230,39 +265,39 @@ def _groups(document: Document, pattern: re.Pattern[str]) -> tuple[tuple[str, Se
     return tuple(found)
 
 
-def requirement_heading(sheet: SpecUnits, one: RequirementUnit, id_: str, title: str) -> str:
-    """The heading of a requirement with this id and title; as it stands where they are its own."""
-    content = sheet.document.content(one.line)
+def requirement_heading(parsed: SpecUnits, one: RequirementUnit, id_: str, title: str) -> str:
+    """Return the heading of a requirement with this id and title; unchanged if they are its own."""
+    content = parsed.document.content(one.line)
     if (id_, title) == one.name:
         return content
     shown = content.strip().lstrip("#").strip()
-    return rename_heading(f"{'#' * one.level} {shown}", sheet.pattern, id_, title)
+    return rename_heading(f"{'#' * one.level} {shown}", parsed.pattern, id_, title)
 
 
 def heading_at_level(content: str, level: int) -> str:
-    """A heading as deep as it should be."""
+    """Return a heading at another level."""
     return "#" * min(level, 6) + content.lstrip(" ").lstrip("#")
 
 
-def requirement_body(sheet: SpecUnits, one: RequirementUnit, level: int) -> list[str]:
-    """The lines below the heading of a requirement, without the scenarios among them."""
+def requirement_body(parsed: SpecUnits, one: RequirementUnit, level: int) -> list[str]:
+    """Return the lines below the heading of a requirement, without its scenarios."""
     first = Span(one.line + 1, one.own[0].end)
     lines: list[str] = []
     for span in (first, *one.own[1:]):
-        piece = _lines(sheet, span, level - one.level)
+        piece = _lines(parsed, span, level - one.level)
         lines += ["", *piece] if lines and piece else piece
     return lines
 
 
-def requirement_lines(sheet: SpecUnits, one: RequirementUnit, head: str, level: int) -> list[str]:
-    return [heading_at_level(head, level), *requirement_body(sheet, one, level)]
+def requirement_lines(parsed: SpecUnits, one: RequirementUnit, head: str, level: int) -> list[str]:
+    return [heading_at_level(head, level), *requirement_body(parsed, one, level)]
 
 
 def scenario_lines(
-    sheet: SpecUnits, one: ScenarioUnit, level: int, names: Mapping[str, str], is_named_by_place: bool
+    parsed: SpecUnits, one: ScenarioUnit, level: int, names: Mapping[str, str], is_named_by_place: bool
 ) -> list[str]:
-    """A scenario with its heading. One whose place does not name its requirement says it in a line."""
-    lines = _lines(sheet, one.span, level - one.level)
+    """Return a scenario with its heading, and a line that names its requirement if its position does not."""
+    lines = _lines(parsed, one.span, level - one.level)
     if one.field is not None:
         at = one.field - one.span.start
         lines[at] = reference_line(lines[at], one, names)
@@ -276,7 +311,7 @@ def scenario_lines(
 
 
 def reference_line(content: str, one: ScenarioUnit, names: Mapping[str, str]) -> str:
-    """The line that names a scenario's requirements, with the new names and without those that are gone."""
+    """Return the line that names a scenario's requirements, with new names and without removed ones."""
     if one.refs == one.written:
         return content
     start = content.index(":") + 1
@@ -293,7 +328,7 @@ def reference_line(content: str, one: ScenarioUnit, names: Mapping[str, str]) ->
 
 
 def _without_gone(content: str, pieces: list[tuple[int, int, str | None]]) -> str:
-    """Each piece has its place and its new words: empty to stay, None to go with what joins it to the one before."""
+    """Each piece has a position and new text: empty keeps it, None removes it with the separator before it."""
     written = content[: pieces[0][0]]
     is_first = True
     for number, (start, end, new) in enumerate(pieces):
@@ -306,11 +341,11 @@ def _without_gone(content: str, pieces: list[tuple[int, int, str | None]]) -> st
     return written + content[pieces[-1][1] :]
 
 
-def _lines(sheet: SpecUnits, span: Span, deeper: int) -> list[str]:
-    """The lines of a span without the blank ones at its end."""
-    span = Span(span.start, sheet.last_line(span))
-    lines = list(sheet.document.contents[span.start - 1 : max(span.end, span.start - 1)])
+def _lines(parsed: SpecUnits, span: Span, deeper: int) -> list[str]:
+    """Return the lines of a span without trailing blank lines."""
+    span = Span(span.start, parsed.last_line(span))
+    lines = list(parsed.document.contents[span.start - 1 : max(span.end, span.start - 1)])
     if deeper:
-        for inner in sheet.headings_in(span):
+        for inner in parsed.headings_in(span):
             lines[inner.line - span.start] = heading_at_level(lines[inner.line - span.start], inner.level + deeper)
     return lines

@@ -12,8 +12,14 @@ openspec_export   the specs as an OpenSpec tree
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentd.migrate.import_model import ImportedChange, ImportedProject, ImportNote, read_source_tree
-    from agentd.migrate.import_writer import refuse_existing, write_import
+    from agentd.migrate.import_model import (
+        ImportedChange,
+        ImportedProject,
+        ImportNote,
+        read_source_tree,
+        refuse_existing,
+        write_import,
+    )
     from agentd.migrate.openspec import OPENSPEC_FOLDER, read_openspec
     from agentd.migrate.openspec_export import EXPORT_FOLDER, distinct_capabilities, export_spec, write_export
     from agentd.migrate.speckit import SPECKIT_FOLDERS, read_speckit

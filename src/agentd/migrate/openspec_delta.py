@@ -80,7 +80,7 @@ def convert_delta(
     ids: RequirementIds,
     overview: str = "",
 ) -> tuple[str, list[ImportNote]]:
-    """The spec of the change; `overview` is for a new one without a Purpose. No document at all: BadDocument."""
+    """Return the spec of the change and notes. `overview` is for a new spec without a Purpose."""
     page = _DeltaText(source, parse_document(text, source))
     document = page.document
     sections = [(_KINDS.get(one.heading.key, ""), one) for one in document.sections if one.heading.level == 2]
@@ -113,7 +113,7 @@ def _blocks(document: Document, kind: str, section: Section) -> Iterator[_DeltaB
 
 
 def _pairs(page: _DeltaText, section: Section) -> Iterator[tuple[int, str, str]]:
-    """FROM and TO, one right after the other; half a pair is told of."""
+    """FROM and TO, one right after the other; half a pair gets a note."""
     pending: tuple[int, str] | None = None
     for line, content in page.document.plain_lines(section.inner):
         match = _PAIR.match(content)
@@ -230,7 +230,7 @@ def _note_unmapped(
     inside = [section.span for kind, section in sections if kind]
     for line, name in requirement_headings(document, document.span):
         if not any(line in span for span in inside):
-            page.note(line, f"'{name}' stands in no section of a change; not mapped")
+            page.note(line, f"'{name}' is in no section of a change; not mapped")
     if not inside:
         page.note(0, "has no ADDED, MODIFIED, REMOVED or RENAMED section")
     elif main is None and not document.section("Purpose") and not overview:

@@ -1,15 +1,16 @@
-"""The project's specs as an OpenSpec tree. Our texts with its headings, scenarios below their requirements."""
+"""Export the project's specs as an OpenSpec tree: its headings, and scenarios below their requirements."""
 
 import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path, PurePosixPath
 
 from agentd.documents import Section, Span, read_frontmatter
 from agentd.domain import Refusal
-from agentd.merge import ACCEPTANCE_CRITERIA, LineEditor, RequirementUnit, ScenarioUnit, SpecUnits, read_units
+from agentd.merge import ACCEPTANCE_CRITERIA, LineEditor, ScenarioUnit, SpecUnits, read_units
 from agentd.migrate.import_model import ImportNote
 from agentd.migrate.openspec_delta import INSIDE
 from agentd.migrate.openspec_spec import CAPABILITY, strip_frontmatter
@@ -27,28 +28,36 @@ class ExportedSpec:
 
 
 def export_spec(text: str, id_: str, pattern: re.Pattern[str]) -> ExportedSpec:
-    """One spec; what can be read in two ways raises BadDocument."""
+    """Convert one spec; ambiguous text raises InvalidDocument."""
     source = f"agentd/specs/{id_}.md"
-    sheet = read_units(text, source, pattern)
-    draft = LineEditor(sheet)
-    for requirement in sheet.requirements.values():
-        draft.replace(Span(requirement.line, requirement.line), [f"### Requirement: {requirement.title}"])
-    for scenario in sheet.scenarios.values():
-        _scenario_place(sheet, draft, scenario)
-    _sections(sheet, draft)
-    capability = _capability(str(read_frontmatter(sheet.document).values.get(CAPABILITY) or ""), id_)
-    return ExportedSpec(capability, strip_frontmatter(draft.text(), _OURS, source), tuple(_notes(sheet, source)))
+    parsed = read_units(text, source, pattern)
+    editor = LineEditor(parsed)
+    for requirement in parsed.requirements.values():
+        editor.replace(Span(requirement.line, requirement.line), [f"### Requirement: {requirement.title}"])
+    for scenario in parsed.scenarios.values():
+        _scenario_place(parsed, editor, scenario)
+    overview, criteria = parsed.document.section("Overview"), parsed.document.section(ACCEPTANCE_CRITERIA)
+    if overview and not parsed.document.section("Purpose"):
+        editor.replace(Span(overview.heading.line, overview.heading.line), ["## Purpose"])
+    if criteria and _is_empty(parsed, criteria):
+        editor.cut(criteria.span)
+    # The path that an import kept, unless it is unsafe.
+    wanted = str(read_frontmatter(parsed.document).values.get(CAPABILITY) or "")
+    parts = PurePosixPath(wanted).parts
+    is_safe = wanted and not any(part.startswith((".", "/")) or "\\" in part or "\0" in part for part in parts)
+    capability = "/".join(parts) if is_safe else id_
+    return ExportedSpec(capability, strip_frontmatter(editor.text(), _OURS, source), tuple(_notes(parsed, source)))
 
 
 def distinct_capabilities(found: Iterable[tuple[str, ExportedSpec]]) -> tuple[dict[str, str], list[ImportNote]]:
-    """The texts by capability; a second one of the same name goes by its own id."""
+    """Return the texts by capability; a second one of the same name is exported under its id."""
     texts: dict[str, str] = {}
     notes: list[ImportNote] = []
     for id_, one in found:
         name = one.capability
         if name in texts:
             notes.append(
-                ImportNote(f"agentd/specs/{id_}.md", 0, f"the capability '{name}' is there already; given as {id_}")
+                ImportNote(f"agentd/specs/{id_}.md", 0, f"the capability '{name}' already exists; exported as {id_}")
             )
             name = id_
         texts[name] = one.text
@@ -56,74 +65,49 @@ def distinct_capabilities(found: Iterable[tuple[str, ExportedSpec]]) -> tuple[di
     return texts, notes
 
 
-def _scenario_place(sheet: SpecUnits, draft: LineEditor, one: ScenarioUnit) -> None:
-    """A scenario of a requirement stands below it, and needs no line that names it."""
-    document = sheet.document
+def _scenario_place(parsed: SpecUnits, editor: LineEditor, one: ScenarioUnit) -> None:
+    """Move a scenario below its requirement, without the line that names it."""
+    document = parsed.document
     content = document.content(one.span.start)
     heading = content if _SCENARIO.match(content) else f"#### Scenario: {one.title}"
-    owner = sheet.requirements.get(one.requirement)
-    if one.is_inside and _holds(owner, one):
-        draft.replace(Span(one.span.start, one.span.start), [heading])
+    owner = parsed.requirements.get(one.requirement)
+    if one.is_inside and owner and owner.line < one.span.start <= owner.end:
+        editor.replace(Span(one.span.start, one.span.start), [heading])
         if one.field is not None:
-            draft.cut(Span(one.field, one.field))
+            editor.cut(Span(one.field, one.field))
     elif owner:
-        lines = [document.content(line) for line in range(one.span.start + 1, sheet.last_line(one.span) + 1)]
+        lines = [document.content(line) for line in range(one.span.start + 1, parsed.last_line(one.span) + 1)]
         if one.field is not None:
             del lines[one.field - one.span.start - 1]
-        draft.cut(one.span)
-        draft.put(sheet.last_line(Span(owner.line, owner.end)), [heading, *_from_first(lines)])
+        editor.cut(one.span)
+        body = dropwhile(lambda line: not line.strip(), lines)
+        editor.put(parsed.last_line(Span(owner.line, owner.end)), [heading, *body])
 
 
-def _holds(owner: RequirementUnit | None, one: ScenarioUnit) -> bool:
-    return owner is not None and owner.line < one.span.start <= owner.end
-
-
-def _from_first(lines: list[str]) -> list[str]:
-    """Without blank lines at the top."""
-    return lines[next((number for number, line in enumerate(lines) if line.strip()), len(lines)) :]
-
-
-def _sections(sheet: SpecUnits, draft: LineEditor) -> None:
-    document = sheet.document
-    overview, criteria = document.section("Overview"), document.section(ACCEPTANCE_CRITERIA)
-    if overview and not document.section("Purpose"):
-        draft.replace(Span(overview.heading.line, overview.heading.line), ["## Purpose"])
-    if criteria and _is_empty(sheet, criteria):
-        draft.cut(criteria.span)
-
-
-def _is_empty(sheet: SpecUnits, section: Section) -> bool:
-    """All scenarios have gone to their requirements, and nothing else stood there."""
+def _is_empty(parsed: SpecUnits, section: Section) -> bool:
+    """Whether nothing is left once all scenarios are moved to their requirements."""
     left = set(range(section.heading.line + 1, section.span.end + 1))
-    for one in sheet.scenarios.values():
-        if one.requirement in sheet.requirements:
+    for one in parsed.scenarios.values():
+        if one.requirement in parsed.requirements:
             left -= set(range(one.span.start, one.span.end + 1))
-    for id_, group in sheet.groups:
-        left -= {group.heading.line} if id_ in sheet.requirements else set()
-    words = " ".join(sheet.document.content(line).strip() for line in sorted(left)).strip()
+    for id_, group in parsed.groups:
+        left -= {group.heading.line} if id_ in parsed.requirements else set()
+    words = " ".join(parsed.document.content(line).strip() for line in sorted(left)).strip()
     return words in ("", INSIDE)
 
 
-def _capability(wanted: str, id_: str) -> str:
-    """The path that an import kept, if it leads nowhere else."""
-    parts = PurePosixPath(wanted).parts
-    is_safe = wanted and not any(part.startswith((".", "/")) or "\\" in part or "\0" in part for part in parts)
-    return "/".join(parts) if is_safe else id_
-
-
-def _notes(sheet: SpecUnits, source: str) -> Iterable[ImportNote]:
-    first: Mapping[str, int] = {}
-    for one in sheet.requirements.values():
-        if one.title in first:
+def _notes(parsed: SpecUnits, source: str) -> Iterable[ImportNote]:
+    first: dict[str, int] = {}
+    for one in parsed.requirements.values():
+        if first.setdefault(one.title, one.line) != one.line:
             words = f"'{one.title}' is also the title on line {first[one.title]}; OpenSpec knows requirements by name"
             yield ImportNote(source, one.line, words)
-        first = {one.title: one.line} | dict(first)
-    for scenario in sheet.scenarios.values():
-        if scenario.requirement not in sheet.requirements:
-            words = f"the scenario '{scenario.title}' is of no requirement, so OpenSpec will not see it; its text stays"
+    for scenario in parsed.scenarios.values():
+        if scenario.requirement not in parsed.requirements:
+            words = f"the scenario '{scenario.title}' belongs to no requirement; OpenSpec will not see it"
             yield ImportNote(source, scenario.span.start, words)
         elif len(scenario.refs) > 1:
-            words = f"the scenario '{scenario.title}' is of {', '.join(scenario.refs)}; it is given to the first"
+            words = f"the scenario '{scenario.title}' belongs to {', '.join(scenario.refs)}; exported with the first"
             yield ImportNote(source, scenario.span.start, words)
 
 
@@ -131,10 +115,10 @@ EXPORT_FOLDER = "openspec/specs"
 
 
 def write_export(texts: Mapping[str, str], into: Path) -> None:
-    """The texts as a new tree below a folder, which appears whole or not at all."""
+    """Write the texts as a new tree below a folder, all or nothing."""
     target = into / EXPORT_FOLDER
     if os.path.lexists(target):
-        raise Refusal(f"{target} is there already; nothing was written", "name another folder with --into")
+        raise Refusal(f"{target} already exists; nothing was written", "name another folder with --into")
     temporary = into / f".{target.name}.{os.getpid()}.tmp"
     try:
         for name, text in texts.items():

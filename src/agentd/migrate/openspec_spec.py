@@ -1,4 +1,4 @@
-"""A main spec of OpenSpec as one of ours, and back: only headings and frontmatter differ, all else keeps its bytes."""
+"""Convert a main spec of OpenSpec to ours and back: only headings and frontmatter change, all other bytes stay."""
 
 import re
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def requirement_headings(document: Document, span: Span) -> list[tuple[int, str]
 
 
 def number_requirements(text: str, source: str, id_: str, capability: str) -> NumberedSpec:
-    """Requirements get R1, R2, … in order. Text that is no document at all raises BadDocument."""
+    """Requirements get R1, R2, … in order. Raise InvalidDocument for text that is not a document."""
     document = parse_document(text, source)
     found = requirement_headings(document, document.span)
     heads = {line: f"### R{number}: {name}" for number, (line, name) in enumerate(found, 1)}
@@ -122,24 +122,20 @@ def strip_frontmatter(text: str, keys: tuple[str, ...], name: str) -> str:
 
 def _odd(document: Document, source: str, found: list[tuple[int, str]]) -> list[ImportNote]:
     section = document.section("Requirements")
-    notes = (
-        []
-        if document.section("Purpose")
-        else [ImportNote(source, 0, "has no `## Purpose`, so the spec has no Overview")]
-    )
-    if document.section("Purpose") and (other := document.section("Overview")):
-        notes.append(ImportNote(source, other.heading.line, "`## Overview` is there beside `## Purpose`; both stay"))
+    notes = []
+    if document.section("Purpose") is None:
+        notes.append(ImportNote(source, 0, "has no `## Purpose`, so the spec has no Overview"))
+    elif other := document.section("Overview"):
+        notes.append(ImportNote(source, other.heading.line, "has both `## Overview` and `## Purpose`; both are kept"))
     if section is None:
         notes.append(ImportNote(source, 0, "has no `## Requirements`"))
     first: dict[str, int] = {}
     for line, name in found:
         if first.setdefault(name, line) != line:
-            words = f"the requirement '{name}' stands twice, first on line {first[name]}; each has an id of its own"
+            words = f"the requirement '{name}' occurs twice, first on line {first[name]}; each gets its own id"
             notes.append(ImportNote(source, line, words))
         if section and line not in section.span:
-            notes.append(
-                ImportNote(source, line, f"'{name}' stands outside `## Requirements`; it is a requirement here")
-            )
+            notes.append(ImportNote(source, line, f"'{name}' is outside `## Requirements`; it is a requirement here"))
     if front := read_frontmatter(document).values:
         notes += [ImportNote(source, 1, f"`{key}` in the frontmatter is replaced") for key in _OUR_KEYS if key in front]
     return notes + _odd_lines(document, source)
@@ -162,7 +158,7 @@ def _odd_lines(document: Document, source: str) -> list[ImportNote]:
 
 
 def _read_back(text: str, offset: int, source: str) -> tuple[dict[str, tuple[str, ...]], list[ImportNote]]:
-    """The scenarios of each requirement as we read them; a text that we cannot merge is told of."""
+    """The scenarios of each requirement as we read them; a text that cannot be merged gets a note."""
     try:
         sheet = read_units(text, source, OURS)
     except InvalidDocument as error:
@@ -198,7 +194,7 @@ class ConvertedProposal:
 
 
 def convert_proposal(text: str, source: str, id_: str, created: str, specs: list[str]) -> ConvertedProposal:
-    """With our frontmatter. A tag that we would take for a verdict is made plain text. No document: BadDocument."""
+    """Add our frontmatter, and escape tags that would be read as a verdict."""
     notes = []
     for match in _REVIEW.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
@@ -226,7 +222,7 @@ def proposal_description(text: str | None, id_: str) -> str:
 
 
 def proposal_capabilities(text: str | None) -> dict[str, str]:
-    """What `## Capabilities` says of each; what is still a blank of the template says nothing."""
+    """What `## Capabilities` says of each; unfilled template entries are left out."""
     try:
         document = parse_document(text or "", "proposal.md")
     except InvalidDocument:

@@ -1,7 +1,7 @@
-"""A whole Spec Kit project: a change for each feature folder."""
+"""Read a whole Spec Kit project: one change per feature folder."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from agentd.change import suggest_change_id, unique_id
@@ -39,17 +39,15 @@ _LONGEST = 72  # characters of a requirement's title
 @dataclass(frozen=True, slots=True)
 class SpecKitFeature:
     title: str
-    wish: str
-    """What the person asked for, as the document quotes it."""
+    request: str
+    """The user's description, as the document quotes it."""
     text: str
-    requirements: int
-    scenarios: int
     notes: tuple[ImportNote, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _MappedItem:
-    """A list item that is mapped: its lines, its name and the text that it becomes."""
+    """A list item that becomes a requirement or scenario: its lines, its name and the new text."""
 
     span: Span
     name: str
@@ -57,9 +55,7 @@ class _MappedItem:
     title: str = ""
 
 
-def read_feature(text: str, source: str, id_: str) -> SpecKitFeature:
-    """Text that is no document at all raises BadDocument."""
-    document = parse_document(text, source)
+def read_feature(document: Document, id_: str) -> SpecKitFeature:
     required, shown = list(_requirements(document)), list(_scenarios(document))
     title = next((_TITLE.sub("", one.title, count=1) for one in document.headings if one.level == 1), "") or id_
     first = next((one.line for one in document.headings if one.level == 2), len(document.lines) + 1)
@@ -76,15 +72,17 @@ def read_feature(text: str, source: str, id_: str) -> SpecKitFeature:
     parts += ["## Acceptance Criteria"] if shown else []
     parts += ["\n".join((f"### Scenario: {one.name}", "", *one.lines)) for one in shown]
     parts += _rest(document, [one.span for one in (*required, *shown)])
-    wish = _INPUT.search(preamble)
-    notes = tuple(_notes(document, source, required, shown))
+    request = _INPUT.search(preamble)
     return SpecKitFeature(
-        title, wish[1].strip().strip('"') if wish else "", "\n\n".join(parts) + "\n", len(required), len(shown), notes
+        title=title,
+        request=request[1].strip().strip('"') if request else "",
+        text="\n\n".join(parts) + "\n",
+        notes=tuple(_notes(document, required, shown)),
     )
 
 
 def _items(document: Document) -> Iterator[tuple[Span, str]]:
-    """Each list item with its lines, and the heading above it."""
+    """Yield each list item with its lines, and the heading above it."""
     ends = {heading.line for heading in document.headings}
     heading, start, indent = "", 0, 0
     titles = {one.line: one.title for one in document.headings}
@@ -111,7 +109,7 @@ def _requirements(document: Document) -> Iterator[_MappedItem]:
 
 
 def _titled(lines: list[str]) -> str:
-    """The first sentence of a requirement, as much of it as a title holds."""
+    """Return the first sentence of a requirement, shortened to fit a title."""
     words = one_line(" ".join(lines)).partition(_ASK)[0].strip()
     sentence = _SENTENCE.split(words, maxsplit=1)[0].strip()
     if len(sentence) <= _LONGEST:
@@ -141,7 +139,7 @@ def _steps(words: str) -> list[tuple[str, str]]:
 
 
 def _rest(document: Document, mapped: list[Span]) -> list[str]:
-    """All other sections as they are; below `Requirements` those that are left, a level higher."""
+    """Return all other sections unchanged, and the subsections of `Requirements` one level higher."""
     gone = {line for span in mapped for line in range(span.start, span.end + 1)}
     gone |= {
         line for line, content in document.plain_lines(document.span) if _is_empty_label(document, line, content, gone)
@@ -158,7 +156,7 @@ def _rest(document: Document, mapped: list[Span]) -> list[str]:
 
 
 def _is_empty_label(document: Document, line: int, content: str, gone: set[int]) -> bool:
-    """`**Acceptance Scenarios**:` with no scenario left below it."""
+    """Whether this is `**Acceptance Scenarios**:` with no scenario left below it."""
     if not _LABEL.fullmatch(content):
         return False
     rest = (one for number, one in document.plain_lines(Span(line + 1, len(document.lines))) if number not in gone)
@@ -181,16 +179,15 @@ def _left(document: Document, span: Span, gone: set[int]) -> str:
     return trim_lines([document.content(line) for line in range(span.start, span.end + 1) if line not in gone])
 
 
-def _notes(
-    document: Document, source: str, required: list[_MappedItem], shown: list[_MappedItem]
-) -> Iterator[ImportNote]:
+def _notes(document: Document, required: list[_MappedItem], shown: list[_MappedItem]) -> Iterator[ImportNote]:
+    source = document.name
     if not required:
         yield ImportNote(source, 0, "has no functional requirement such as `- **FR-001**: …`")
     if not shown:
         yield ImportNote(source, 0, "has no acceptance scenario with Given, When and Then")
     else:
         yield ImportNote(
-            source, shown[0].span.start, "acceptance scenarios name no requirement; they are of the whole spec"
+            source, shown[0].span.start, "acceptance scenarios name no requirement; they belong to the whole spec"
         )
     mapped = {one.span.start for one in shown}
     for span, _ in _items(document):
@@ -200,11 +197,11 @@ def _notes(
     for one in required:
         if first.setdefault(one.name, one.span.start) != one.span.start:
             yield ImportNote(
-                source, one.span.start, f"{one.name} stands twice, first on line {first[one.name]}; both are kept"
+                source, one.span.start, f"{one.name} occurs twice, first on line {first[one.name]}; both are kept"
             )
     for line, content in document.plain_lines(document.span):
         if _ASK in content:
-            yield ImportNote(source, line, "is still to be clarified")
+            yield ImportNote(source, line, "still needs clarification")
 
 
 SPECKIT_FOLDERS = ("specs", ".specify", "memory")
@@ -224,9 +221,7 @@ def read_speckit(tree: SourceTree, now: str) -> ImportedProject:
         if match := _FEATURE.fullmatch(source):
             folders.setdefault(match[1], {})[match[2]] = data
         elif source.endswith(f"memory/{_CONSTITUTION}"):
-            notes.append(
-                ImportNote(source, 0, "has no place here and stays; put what agents must know where they read it")
-            )
+            notes.append(ImportNote(source, 0, "is not imported; put what agents must know where they read it"))
     taken: set[str] = set()
     specs: set[str] = set()
     changes = []
@@ -252,86 +247,59 @@ def _change(
     for path in sorted(files.keys() - _OWN):
         words = f"is kept beside, in {KEPT}/{path}"
         notes.append(ImportNote(f"{source}/{path}", 0, words, f"files are kept beside, in {KEPT}/"))
-    texts = {
-        path: text for path in sorted(_OWN & files.keys()) if (text := _text(files[path], f"{source}/{path}", notes))
-    }
-    bases: dict[str, str | None] = {}
-    found = _feature(texts.get("spec.md"), f"{source}/spec.md", spec_id, notes)
-    if found:
-        made[f"specs/{spec_id}.md"] = found.text.encode()
-        bases[spec_id] = None
-    summary = _summary(texts.get("plan.md"), f"{source}/plan.md", notes) or (found.wish if found else "")
-    made["proposal.md"] = _proposal(id_, now, found, summary, list(bases)).encode()
-    notes.append(ImportNote(source, 0, "says no Why, What Changes and Impact, which validation asks for"))
-    count = _tasks(texts.get("tasks.md"), f"{source}/tasks.md", id_, made, notes, tree.is_file)
-    words = one_line(summary or (found.title if found else id_))[:300]
-    return ImportedChange(source, id_, words or id_, now, Phase.PROPOSED, made, bases, count)
-
-
-def _text(data: bytes, source: str, notes: list[ImportNote]) -> str | None:
-    try:
-        text = decode_text(data, source)
-        parse_document(text, source)
-    except InvalidDocument as error:
-        notes.append(ImportNote(source, error.line, f"{error.problem}; not mapped"))
-        return None
-    return text
-
-
-def _feature(text: str | None, source: str, spec_id: str, notes: list[ImportNote]) -> SpecKitFeature | None:
-    if text is None:
-        notes.append(ImportNote(source, 0, "is not there or cannot be read, so the change has no spec"))
-        return None
-    found = read_feature(text, source, spec_id)
-    notes += found.notes
-    try:
-        touched_units(found.text, None, spec_id)
-    except InvalidDocument as error:
-        notes.append(ImportNote(source, 0, f"{error.problem} (line {error.line} of our specs/{spec_id}.md)"))
-    return found
-
-
-def _summary(text: str | None, source: str, notes: list[ImportNote]) -> str:
-    """The Summary of plan.md; all else in it has no place here."""
-    if text is None:
-        return ""
-    document = parse_document(text, source)
-    section = document.section("Summary")
-    notes.append(ImportNote(source, 0, f"only its Summary is mapped; the whole is kept in {KEPT}/plan.md"))
-    return document.trimmed_text(section.inner) if section else ""
-
-
-def _proposal(id_: str, now: str, found: SpecKitFeature | None, summary: str, specs: list[str]) -> str:
+    documents: dict[str, Document] = {}
+    for path in sorted(_OWN & files.keys()):
+        try:
+            documents[path] = parse_document(decode_text(files[path], f"{source}/{path}"), f"{source}/{path}")
+        except InvalidDocument as error:
+            notes.append(ImportNote(f"{source}/{path}", error.line, f"{error.problem}; not mapped"))
+    feature = _feature(documents.get("spec.md"), f"{source}/spec.md", spec_id, notes)
+    if feature:
+        made[f"specs/{spec_id}.md"] = feature.text.encode()
+    summary = feature.request if feature else ""
+    if plan := documents.get("plan.md"):
+        section = plan.section("Summary")
+        summary = (plan.trimmed_text(section.inner) if section else "") or summary
+        words = f"only its Summary is mapped; the whole file is kept in {KEPT}/plan.md"
+        notes.append(ImportNote(plan.name, 0, words))
+    specs = [spec_id] if feature else []
     affected = [{"id": one, "depends": yaml12.FlowList()} for one in specs]
     front = {"id": id_, "type": "proposal", "version": 1, "created": now, "affected_specs": affected}
-    parts = [f"# Change: {one_line(found.title) if found else id_}"]
+    parts = [f"# Change: {one_line(feature.title) if feature else id_}"]
     parts += ["## Summary", embed_text(summary, 2)] if summary else []
-    return render_frontmatter(front) + "\n" + "\n\n".join(parts) + "\n"
-
-
-def _tasks(
-    text: str | None,
-    source: str,
-    id_: str,
-    made: dict[str, bytes],
-    notes: list[ImportNote],
-    is_file: Callable[[str], bool],
-) -> int:
-    if text is None:
-        notes.append(ImportNote(source, 0, "is not there or cannot be read, so there is no tasks.md"))
-        return 0
-    listed = task_lists.read_boxes(text, source)
-    notes += task_lists.task_notes(listed, source)
+    made["proposal.md"] = (render_frontmatter(front) + "\n" + "\n\n".join(parts) + "\n").encode()
+    notes.append(ImportNote(source, 0, "has no Why, What Changes and Impact, which validation asks for"))
+    listed: list[ListedTask] = []
+    if tasks := documents.get("tasks.md"):
+        listed = task_lists.read_boxes(tasks.text, tasks.name)
+        notes += task_lists.task_notes(listed, tasks.name)
+    else:
+        notes.append(ImportNote(f"{source}/tasks.md", 0, "is missing or unreadable, so there is no tasks.md"))
     if listed:
         written = task_lists.tasks_document(
-            listed, SPECKIT_TOOL, id_, lambda place: list(_depends(listed, place)), is_file
+            listed, SPECKIT_TOOL, id_, lambda place: list(_depends(listed, place)), tree.is_file
         )
         made["tasks.md"] = written.encode()
-    return len(listed)
+    words = one_line(summary or (feature.title if feature else id_))[:300]
+    bases = dict.fromkeys(specs)
+    return ImportedChange(source, id_, words or id_, now, Phase.PROPOSED, made, bases, len(listed))
+
+
+def _feature(document: Document | None, source: str, spec_id: str, notes: list[ImportNote]) -> SpecKitFeature | None:
+    if document is None:
+        notes.append(ImportNote(source, 0, "is missing or unreadable, so the change has no spec"))
+        return None
+    feature = read_feature(document, spec_id)
+    notes += feature.notes
+    try:
+        touched_units(feature.text, None, spec_id)
+    except InvalidDocument as error:
+        notes.append(ImportNote(source, 0, f"{error.problem} (line {error.line} of our specs/{spec_id}.md)"))
+    return feature
 
 
 def _depends(listed: list[ListedTask], place: int) -> Iterator[int]:
-    """What a task says it depends on; without a [P] also the one before it under the same heading."""
+    """Yield the tasks that one names; without a [P], also the one before it under the same heading."""
     one = listed[place]
     named = {number for match in _DEPENDS.finditer(one.words) for number in re.findall(r"T\d+", match[1])}
     before = place - 1 if place and listed[place - 1].heading == one.heading and "P" not in one.marks else -1

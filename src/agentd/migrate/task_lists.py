@@ -1,13 +1,12 @@
-"""Checkbox lists of other tools as tasks.md. What such a list does not say stays unsaid, and validation asks for it."""
+"""Convert the checkbox lists of other tools to tasks.md. What a list does not say stays open for validation."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agentd.documents import (
     CHECKBOX,
-    Document,
     Heading,
     Span,
     Task,
@@ -31,7 +30,7 @@ _PATH = re.compile(
     r"|`([\w@-][\w@.-]*\.(?:py|[jt]sx?|[cm]js|vue|json|toml|ya?ml|md|txt|sql|s?css|html|sh|go|rs|java|kt|rb|php|c|h|cpp|cs))`"
 )
 _TESTS = re.compile(r"(?:(?:phase|part)\s*)?(?:\d+\s*[.:)–—-]*\s*)?test(?:s|ing)?\b")
-_TITLE = 200  # characters; what is longer goes on in the description
+_TITLE = 200  # characters; the full text of a longer one is in the description
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +47,13 @@ class ListedTask:
 
 
 def read_boxes(text: str, name: str) -> list[ListedTask]:
-    """Text that is no document at all raises BadDocument."""
+    """Raise InvalidDocument for text that is not a document."""
     document = parse_document(text, name)
-    return list(_boxes(document))
-
-
-def _boxes(document: Document) -> Iterator[ListedTask]:
     lines = [heading.line for heading in document.headings]
+    listed = []
     for span in checkbox_spans(document, []):
         match = CHECKBOX.match(document.content(span.start))
-        assert match, "a box was found there"
+        assert match, "checkbox_spans found it"
         numbered = _NUMBER.match(match[3] or "")
         number, words = (numbered[1], numbered[2]) if numbered else ("", match[3] or "")
         marks = []
@@ -67,9 +63,9 @@ def _boxes(document: Document) -> Iterator[ListedTask]:
         at = bisect_left(lines, span.start)
         heading = document.headings[at - 1].title if at else ""
         below = document.trimmed_text(Span(span.start + 1, span.end))
-        yield ListedTask(
-            number, one_line(words), tuple(marks), heading, match[2] in "xX" and match[2] != "", below, span.start
-        )
+        ticked = match[2] in ("x", "X")
+        listed.append(ListedTask(number, one_line(words), tuple(marks), heading, ticked, below, span.start))
+    return listed
 
 
 def tasks_document(
@@ -79,9 +75,9 @@ def tasks_document(
     depends: Callable[[int], list[int]],
     is_file: Callable[[str], bool],
 ) -> str:
-    """The list as tasks.md, by layer where a heading names one, else as logic. `depends` gives places in the list.
+    """Render the list as tasks.md, in the layer that a heading names, else in logic. `depends` returns places in it.
 
-    A file that `is_file` knows is to be modified, another one to be created.
+    A file that exists is to be modified, any other to be created.
     """
     ids: list[str] = []
     counts = dict.fromkeys(Layer, 0)
@@ -92,7 +88,7 @@ def tasks_document(
     tasks = [
         Task(
             id=ids[place],
-            title=_short(one.words),
+            title=one.words if len(one.words) <= _TITLE else f"{one.words[: _TITLE - 2].rstrip()} …",
             layer=_layer(one),
             files=tuple(
                 TaskFile(path, TaskAction.MODIFY if is_file(path) else TaskAction.CREATE)
@@ -107,7 +103,7 @@ def tasks_document(
 
 
 def paths_in(words: str) -> list[str]:
-    """File paths that a task names."""
+    """Return the file paths that a task names."""
     found = ((match[1] or match[2]).removeprefix("./") for match in _PATH.finditer(words))
     return list(dict.fromkeys(path for path in found if ".." not in path.split("/")))
 
@@ -115,24 +111,20 @@ def paths_in(words: str) -> list[str]:
 def task_notes(listed: list[ListedTask], source: str) -> list[ImportNote]:
     if not listed:
         return [ImportNote(source, 0, "has no checkbox, so there is no tasks.md")]
-    notes = [ImportNote(source, listed[0].line, "no task says for which requirement it is")]
+    notes = [ImportNote(source, listed[0].line, "tasks name no requirement")]
     if bare := [one for one in listed if not paths_in(one.words)]:
         count = f"{len(bare)} of {pluralize(len(listed), 'task')} {'names' if len(bare) == 1 else 'name'} no file"
         notes.append(ImportNote(source, bare[0].line, f"{count}, which validation asks for", "tasks name no file"))
     if ticked := [one for one in listed if one.is_ticked]:
         count = f"{len(ticked)} of {pluralize(len(listed), 'task')} {'is' if len(ticked) == 1 else 'are'} ticked"
-        rest = "here all are pending until a review has seen their code"
+        rest = "here all are pending until a review approves their code"
         notes.append(ImportNote(source, ticked[0].line, f"{count}; {rest}", f"tasks are ticked; {rest}"))
-    return notes + [ImportNote(source, one.line, "a task without words") for one in listed if not one.words]
+    return notes + [ImportNote(source, one.line, "a task without text") for one in listed if not one.words]
 
 
 def _layer(one: ListedTask) -> Layer:
     heading = Heading(2, one.heading, 0).key
     return layer_in_title(heading) or (Layer.TESTING if _TESTS.match(heading) else Layer.LOGIC)
-
-
-def _short(words: str) -> str:
-    return words if len(words) <= _TITLE else f"{words[: _TITLE - 2].rstrip()} …"
 
 
 def _described(one: ListedTask, tool: str) -> str:

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
         write_lock,
     )
     from agentd.storage.read_scope import is_read_only, read_once, read_only
-    from agentd.storage.transaction.execute import finish_transaction, run_transaction, undo_transaction
-    from agentd.storage.transaction.paths import MovePath, Operation, RemoveFile, WriteFile
-    from agentd.storage.transaction.record_store import (
+    from agentd.storage.transaction import finish_transaction, run_transaction, undo_transaction
+    from agentd.storage.transaction_record import (
+        MovePath,
+        Operation,
+        RemoveFile,
         TransactionRecord,
+        WriteFile,
         drop_transaction,
         pending_transactions,
         read_transaction,

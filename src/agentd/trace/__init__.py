@@ -11,9 +11,8 @@ gap_findings     gaps and weakened tests as findings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentd.trace.git_trees import check_trees_exist
     from agentd.trace.matrix import TraceMatrix, TraceRow, trace_findings
-    from agentd.trace.matrix_builder import build_matrix, find_weakenings, has_fewer_tests
+    from agentd.trace.matrix_builder import build_matrix, check_trees_exist, find_weakenings, has_fewer_tests
     from agentd.trace.weakened_tests import Weakening
 else:
     from agentd import lazy_exports

@@ -1,9 +1,11 @@
-"""The matrix of a change: specs and tasks from its folder, files and tests from git."""
+"""Build the trace matrix of a change: specs and tasks from its folder, files and tests from git trees."""
 
 import fnmatch
 import os
 import posixpath
 import re
+import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,17 +21,87 @@ from agentd.documents import (
     parse_spec,
     parse_tasks,
 )
-from agentd.domain import TaskAction, TaskStatus
+from agentd.domain import Refusal, TaskAction, TaskStatus
+from agentd.project import git
 from agentd.storage import files
-from agentd.trace import coverage, git_trees, test_cases
-from agentd.trace.coverage import KnownRequirements
-from agentd.trace.matrix import CoveringTest, TraceMatrix, TraceNote, TraceRow
+from agentd.trace import matrix, test_cases
+from agentd.trace.matrix import CoveringTest, KnownRequirements, TraceMatrix, TraceNote, TraceRow
 from agentd.trace.weakened_tests import ChangedFile, Weakening, count_cases, weakened_in_all
+
+LARGEST = 1_000_000  # bytes of a file that is searched
+MOST_FILES = 20_000
+MOST_BYTES = 300_000_000  # of all of them together
+
+_FILES = ("100644", "100755")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedBlob:
+    """The path is from the top of the tree. A missing side, or one that is not a regular file, has no blob."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    path: str
+    blob: str
+    size: int
+
+
+def check_trees_exist(tree: str, base: str, change_id: str) -> None:
+    if git.run(tree, "cat-file", "-t", base, failing="") != "tree":
+        hint = f"fetch it from where the implementation began: git fetch <remote> 'refs/agentd/{change_id}/*'"
+        raise Refusal(f"{change_id} began from the tree {base[:12]}, which is not in this repository", hint)
+
+
+def changed_blobs(tree: str, base: str, now: str) -> list[ChangedBlob]:
+    words = git.run(tree, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", base, now).split("\0")
+    found = []
+    for head, path in zip(words[::2], words[1::2], strict=False):
+        old_mode, new_mode, old, new, _ = head.removeprefix(":").split(" ")
+        found.append(ChangedBlob(path, old if old_mode in _FILES else None, new if new_mode in _FILES else None))
+    return found
+
+
+def listed_files(tree: str, now: str) -> list[ListedFile]:
+    """Return every regular file of a tree."""
+    found = []
+    for row in filter(None, git.run(tree, "ls-tree", "-r", "-l", "-z", now).split("\0")):
+        head, _, path = row.partition("\t")
+        mode, _, blob, size = head.split()
+        if mode in _FILES:
+            found.append(ListedFile(path, blob, int(size)))
+    return found
+
+
+def blob_texts(tree: str, blobs: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each blob with its text, in order, using one process; binary and large ones are left out."""
+    wanted = list(dict.fromkeys(blobs))
+    if not wanted:
+        return
+    with tempfile.TemporaryFile() as asked:
+        asked.write("".join(f"{blob}\n" for blob in wanted).encode())
+        asked.seek(0)
+        command = ["git", "-C", tree, "cat-file", "--batch", "--buffer"]
+        process = subprocess.Popen(command, stdin=asked, stdout=subprocess.PIPE, env=git.environment())
+        with process:
+            assert process.stdout
+            for blob in wanted:
+                head = process.stdout.readline().split()
+                if len(head) != 3:
+                    continue  # missing; git prints a line that says so
+                size = int(head[2])
+                data = process.stdout.read(size + 1)[:size]
+                if size <= LARGEST and b"\0" not in data[:8000]:
+                    yield blob, data.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)
 class _PlanOnDisk:
-    """The plan as it lies in the folder, and the project's own specs around it."""
+    """The plan in the change's folder, and the project's own specs."""
 
     specs: dict[str, Spec] = field(default_factory=dict)
     tasks: tuple[Task, ...] = ()
@@ -38,7 +110,7 @@ class _PlanOnDisk:
     @property
     def known(self) -> KnownRequirements:
         every = (*self.specs.items(), *self.main.items())
-        return coverage.known_requirements(f"{name}:{one.id}" for name, some in every for one in some.requirements)
+        return matrix.known_requirements(f"{name}:{one.id}" for name, some in every for one in some.requirements)
 
     @property
     def removed(self) -> frozenset[str]:
@@ -48,13 +120,13 @@ class _PlanOnDisk:
 def build_matrix(
     change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> TraceMatrix:
-    """`base` and `tree` are git trees; without them nothing is implemented yet, and there are no files and no tests."""
+    """`base` and `tree` are git trees; without them nothing is implemented, and there are no files or tests."""
     plan = _read_plan(change, pattern)
     if base is None or tree is None:
         return TraceMatrix(tuple(_rows(plan, [], [])))
-    git_trees.check_trees_exist(change.tree, base, change.id)
-    found = git_trees.changed_blobs(change.tree, base, tree)
-    paths = [path for one in found if (path := _told(change, one.path))]
+    check_trees_exist(change.tree, base, change.id)
+    found = changed_blobs(change.tree, base, tree)
+    paths = [path for one in found if (path := _project_path(change, one.path))]
     tests, notes = _tests(change, tree, {one.path for one in found}, plan)
     files_without_task = tuple(path for path in paths if not any(_names(task, path) for task in plan.tasks))
     return TraceMatrix(
@@ -65,34 +137,32 @@ def build_matrix(
 def find_weakenings(
     change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> tuple[Weakening, ...]:
-    """Tests that prove less than before; one that a task deletes, or whose requirement this change removes, may go."""
+    """Return tests that prove less than before, except those a task deletes or whose requirement is removed."""
     if base is None or tree is None:
         return ()
     plan = _read_plan(change, pattern)
     pairs = _pairs(change, base, tree, plan)
-    return tuple(weakened_in_all(one for one in pairs if not _is_deleted_by_task(one, plan)))
+    deleting = [task for task in plan.tasks if any(file.action is TaskAction.DELETE for file in task.files)]
+    kept = [one for one in pairs if one.after is not None or not any(_names(task, one.path) for task in deleting)]
+    return tuple(weakened_in_all(kept))
 
 
 def has_fewer_tests(change: Change, base: str, tree: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> bool:
-    """The files themselves hold fewer tests than before, so that fewer run."""
+    """Return whether the changed files contain fewer tests than before."""
     before, after = count_cases(_pairs(change, base, tree, _read_plan(change, pattern)))
     return after < before
 
 
-def _is_deleted_by_task(one: ChangedFile, plan: _PlanOnDisk) -> bool:
-    return one.after is None and any(_deletes(task, one.path) for task in plan.tasks)
-
-
 def _pairs(change: Change, base: str, tree: str, plan: _PlanOnDisk) -> list[ChangedFile]:
-    """Changed files that may hold tests, before and after."""
-    git_trees.check_trees_exist(change.tree, base, change.id)
-    found = [one for one in git_trees.changed_blobs(change.tree, base, tree) if test_cases.may_hold_tests(one.path)]
-    found = found[: git_trees.MOST_FILES]
+    """Return the changed files that may contain tests, before and after."""
+    check_trees_exist(change.tree, base, change.id)
+    found = [one for one in changed_blobs(change.tree, base, tree) if test_cases.may_hold_tests(one.path)]
+    found = found[:MOST_FILES]
     blobs = (blob for one in found for blob in (one.old, one.new) if blob)
-    texts = dict(git_trees.blob_texts(change.tree, blobs))
+    texts = dict(blob_texts(change.tree, blobs))
     pairs = []
     for one in found:
-        path = _told(change, one.path)
+        path = _project_path(change, one.path)
         if path is None:
             continue
         before, after = texts.get(one.old or ""), texts.get(one.new or "")
@@ -104,14 +174,14 @@ def _pairs(change: Change, base: str, tree: str, plan: _PlanOnDisk) -> list[Chan
 def _excused(before: str | None, plan: _PlanOnDisk) -> frozenset[int]:
     if not before or not plan.removed:
         return frozenset()
-    return frozenset(one.line for one in coverage.find_marks(before, plan.known) if one.requirement in plan.removed)
+    return frozenset(one.line for one in matrix.find_marks(before, plan.known) if one.requirement in plan.removed)
 
 
 # ---- the plan
 
 
 def _read_plan(change: Change, pattern: re.Pattern[str]) -> _PlanOnDisk:
-    """What cannot be read is left out: validation tells of it."""
+    """Read the plan; unreadable documents are left out, as validation reports them."""
     specs: dict[str, Spec] = {}
     listed: tuple[Task, ...] = ()
     for path in plan_files(change.folder):
@@ -159,7 +229,7 @@ def _rows(plan: _PlanOnDisk, changed: list[str], tests: list[CoveringTest]) -> I
 
 
 def _scenarios(specs: dict[str, Spec], name: str, id_: str) -> Iterator[str]:
-    """Those of its own spec, and those of others that name it."""
+    """Yield the scenarios of its own spec, and of other specs that name it."""
     for other, one in specs.items():
         wanted = id_ if other == name else f"{name}:{id_}"
         for scenario in one.scenarios:
@@ -170,15 +240,15 @@ def _scenarios(specs: dict[str, Spec], name: str, id_: str) -> Iterator[str]:
 # ---- files
 
 
-def _told(change: Change, path: str) -> str | None:
-    """A path from the project's root, `../` for what lies outside it; None for agentd's own files."""
+def _project_path(change: Change, path: str) -> str | None:
+    """Return the path from the project's root (`../` if outside); None for agentd's own files."""
     path = path.encode(errors="surrogateescape").decode(errors="replace")
-    told = os.path.relpath(path, change.project.prefix) if change.project.prefix else path
-    return None if told.startswith("agentd/") else told
+    relative = os.path.relpath(path, change.project.prefix) if change.project.prefix else path
+    return None if relative.startswith("agentd/") else relative
 
 
 def _names(task: Task, path: str) -> bool:
-    """A task may name a file, a folder, or several files by a pattern."""
+    """Whether a task names the path: as a file, by its folder, or by a pattern."""
     for file in task.files:
         named = posixpath.normpath(file.path)
         if named in (path, ".") or path.startswith(f"{named}/"):
@@ -188,26 +258,22 @@ def _names(task: Task, path: str) -> bool:
     return False
 
 
-def _deletes(task: Task, path: str) -> bool:
-    return _names(task, path) and any(file.action is TaskAction.DELETE for file in task.files)
-
-
 # ---- tests
 
 
 def _tests(
     change: Change, tree: str, changed: set[str], plan: _PlanOnDisk
 ) -> tuple[list[CoveringTest], list[TraceNote]]:
-    """In the project, and in what changed around it."""
+    """Return the tests of the project, and of changed files outside it."""
     known, removed = plan.known, plan.removed
     chosen: dict[str, list[str]] = {}
     notes: list[TraceNote] = []
-    for one in _chosen(change, git_trees.listed_files(change.tree, tree), changed, notes):
-        chosen.setdefault(one.blob, []).append(_told(change, one.path) or "")
+    for one in _chosen(change, listed_files(change.tree, tree), changed, notes):
+        chosen.setdefault(one.blob, []).append(_project_path(change, one.path) or "")
     tests: list[CoveringTest] = []
-    for blob, text in git_trees.blob_texts(change.tree, chosen):
+    for blob, text in blob_texts(change.tree, chosen):
         for path in chosen[blob]:
-            some, more = coverage.covering_tests(path, text, known, removed)
+            some, more = matrix.covering_tests(path, text, known, removed)
             tests += some
             notes += more
     return sorted(tests, key=lambda test: (test.path, test.line)), sorted(
@@ -216,22 +282,22 @@ def _tests(
 
 
 def _chosen(
-    change: Change, listed: Iterable[git_trees.ListedFile], changed: set[str], notes: list[TraceNote]
-) -> Iterator[git_trees.ListedFile]:
+    change: Change, listed: Iterable[ListedFile], changed: set[str], notes: list[TraceNote]
+) -> Iterator[ListedFile]:
     prefix = f"{change.project.prefix}/" if change.project.prefix else ""
     near = [
         one
         for one in listed
         if (one.path.startswith(prefix) or one.path in changed)
-        and one.size <= git_trees.LARGEST
+        and one.size <= LARGEST
         and test_cases.may_hold_tests(one.path)
-        and _told(change, one.path)
+        and _project_path(change, one.path)
     ]
     near.sort(key=lambda one: (one.path not in changed, not test_cases.looks_like_test_path(one.path)))
     size = 0
     for number, one in enumerate(near):
         size += one.size
-        if number >= git_trees.MOST_FILES or size > git_trees.MOST_BYTES:
-            notes.append(TraceNote(".", 0, f"{len(near) - number} of {len(near)} files were not looked into for tests"))
+        if number >= MOST_FILES or size > MOST_BYTES:
+            notes.append(TraceNote(".", 0, f"{len(near) - number} of {len(near)} files were not searched for tests"))
             return
         yield one

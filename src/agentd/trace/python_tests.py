@@ -1,4 +1,4 @@
-"""Tests in Python, found by its syntax tree."""
+"""Find tests in Python by its syntax tree."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ _TEST_CLASS = re.compile(r"test|spec|should|when", re.IGNORECASE)
 
 
 def scan_python(text: str) -> ScannedTests | None:
-    """None: this is not Python."""
+    """Return None if the text is not Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -51,7 +51,7 @@ class _PythonReader:
             elif isinstance(node, _Function):
                 case = self._case(node, inside, skip)
                 if may_test and node.name.startswith("test") and not _is_fixture(node):
-                    self.cases[case.name] = case  # a second of that name takes the place of the first
+                    self.cases[case.name] = case  # a later function of the same name replaces the earlier one
                 else:
                     self.helpers[node.name] = case
 
@@ -108,7 +108,7 @@ class _PythonReader:
 
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements with those that stand under a condition or a `try`."""
+    """Yield statements, including those inside `if`, `try` and `with`."""
     waiting = body[::-1]
     while waiting:
         node = waiting.pop()
@@ -118,10 +118,9 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _reached(body: list[ast.stmt]) -> Iterator[tuple[ast.AST, int]]:
-    """What a function runs before it returns for sure, and how often a loop may run it; in the order of the text."""
+    """Yield what a function runs before it surely returns, and how often a loop may run it, in text order."""
     end = next((number for number, one in enumerate(body) if isinstance(one, ast.Return)), len(body))
-    waiting: list[tuple[ast.AST, int]] = []
-    waiting += [(one, 1) for one in body[: end + 1]][::-1]
+    waiting: list[tuple[ast.AST, int]] = [(one, 1) for one in reversed(body[: end + 1])]
     while waiting:
         node, times = waiting.pop()
         if isinstance(node, ast.If) and isinstance(node.test, ast.Constant) and not node.test.value:
@@ -129,27 +128,27 @@ def _reached(body: list[ast.stmt]) -> Iterator[tuple[ast.AST, int]]:
             continue
         yield node, times
         if isinstance(node, ast.Assert):
-            continue  # what stands in it is its own
+            continue  # its parts belong to it
         inner = min(times * _turns(node), UNBOUNDED)
         waiting += [(one, inner) for one in ast.iter_child_nodes(node)][::-1]
 
 
 def _turns(node: ast.AST) -> int:
-    """A function within a test may be called any number of times, too."""
+    """A function inside a test may also be called any number of times."""
     if isinstance(node, ast.For | ast.AsyncFor):
         return _length(node.iter)
     return UNBOUNDED if isinstance(node, _LOOPS) else 1
 
 
 def _length(node: ast.AST) -> int:
-    """Of a list that is written out; of any other nobody knows."""
+    """Return the length of a literal list; any other is unknown."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set) and not any(isinstance(e, ast.Starred) for e in node.elts):
         return len(node.elts)
     return UNBOUNDED
 
 
 def _cases_of(decorators: Iterable[ast.expr]) -> int:
-    """How often a test runs with other values."""
+    """Return how often a parametrized test runs."""
     times = 1
     for one in decorators:
         name = _dotted(one.func if isinstance(one, ast.Call) else one).rpartition(".")[2]
@@ -171,7 +170,7 @@ def _assertion(node: ast.AST) -> Assertion | None:
 
 
 def _weighed(text: str, name: str, parts: list[ast.expr]) -> Assertion:
-    """One about constants says nothing; one about a tuple or several conditions may stand for as many."""
+    """An assertion about constants proves nothing; one about a tuple or several conditions may count as many."""
     nodes = [node for part in parts for node in ast.walk(part)]
     if parts and not any(isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Await) for node in nodes):
         return Assertion(text, 0, 0, name)
@@ -193,7 +192,7 @@ def _weighed(text: str, name: str, parts: list[ast.expr]) -> Assertion:
 
 
 def _dotted(node: ast.AST) -> str:
-    """`pytest.mark.skip` as it is written; of what is no chain of names the last one."""
+    """Return a chain of names such as `pytest.mark.skip`; of any other expression, its last names."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

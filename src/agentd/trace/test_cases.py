@@ -1,4 +1,4 @@
-"""The tests of a text as data: what they assert, what they call, whether they run at all."""
+"""The tests in a source file as data: what they assert, what they call, whether they run."""
 
 import posixpath
 import re
@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 UNBOUNDED = 1000
-"""More than anybody counts: how much an assertion in a loop of unknown length may stand for."""
+"""How many assertions one in a loop of unknown length may count as."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """One that stands for nothing, such as `assert True`, has `least` and `most` 0."""
+    """An assertion that proves nothing, such as `assert True`, has `least` and `most` 0."""
 
     text: str  # without blanks
     least: int = 1
-    most: int = 1  # how many plain ones it may stand for
+    most: int = 1  # how many plain ones it may count as
     name: str = ""  # what it calls, for one that is a call
 
 
 @dataclass(frozen=True, slots=True)
 class HelperCall:
-    """Of a function that may be a helper with assertions; `factor` is how often a loop may call it."""
+    """A call of a possible helper with assertions; `factor` is how often a loop may call it."""
 
     name: str
     text: str
@@ -30,7 +30,7 @@ class HelperCall:
 
 @dataclass(frozen=True, slots=True)
 class SkipMark:
-    """A line that says that a test does not run, and the word that says so."""
+    """The line and the word that keep a test from running."""
 
     line: int
     word: str
@@ -41,7 +41,7 @@ class SkipMark:
 class TestCase:
     """A test or a helper. `first` is the line where its decorators begin, `line` has its name."""
 
-    name: str  # with the classes or blocks it stands in, divided by " > "
+    name: str  # with the enclosing classes or blocks, joined by " > "
     first: int
     line: int
     last: int
@@ -101,7 +101,7 @@ _CONTENT = re.compile(
 
 
 def language_of(path: str) -> str | None:
-    """None: its tests are not looked into."""
+    """Return None for a language whose tests are not read."""
     return _BY_ENDING.get(path.rpartition(".")[2].lower())
 
 
@@ -116,7 +116,7 @@ def is_named_as_test(path: str) -> bool:
 
 
 def may_hold_tests(path: str) -> bool:
-    """Source in which tests could stand beside the code."""
+    """Whether the file may contain tests, possibly next to the code."""
     return language_of(path) is not None or looks_like_test_path(path)
 
 

@@ -1,4 +1,4 @@
-"""Tests in languages with braces, found in their text."""
+"""Find tests in languages with braces by scanning the text."""
 
 import re
 from collections import Counter
@@ -73,18 +73,16 @@ COMMON = frozenset(
     )
 )
 
-__all__ = ["ASSERTIONS", "BLOCKS", "CALLS", "COMMON", "SKIPS_INSIDE", "WORDS"]
-
 
 @dataclass
 class _OpenBlock:
-    """A block on the way through the text, and what was found in it."""
+    """A block that is being read, and what was found in it."""
 
     block: SourceBlock
     name: str
     skip: SkipMark | None
     times: int
-    owner: "_OpenBlock | None" = None  # the test or helper that what is met here belongs to
+    owner: "_OpenBlock | None" = None  # the test or helper that this belongs to
     asserts: list[Assertion] = field(default_factory=list)
     calls: list[HelperCall] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
@@ -108,7 +106,7 @@ _Event = tuple[int, int, SourceBlock | tuple[str, str, int]]
 
 
 def _events(page: SourceText, blocks: list[SourceBlock]) -> Iterator[_Event]:
-    """Blocks, assertions, calls and words that skip; at one place in this order."""
+    """Yield blocks, assertions, calls and skips; at the same position in this order."""
     yield from ((block.body, 0, block) for block in blocks)
     asserted: set[int] = set()
     for one in ASSERTIONS[page.language].finditer(page.masked):
@@ -137,9 +135,7 @@ class _BraceReader:
         self._read_words(block.first)
         around = self.stack[-1] if self.stack else None
         owner = around.owner if around else None
-        if (
-            block.kind is BlockKind.HELPER and owner
-        ):  # a function within a test is a part of it, called nobody knows how often
+        if block.kind is BlockKind.HELPER and owner:  # a function inside a test may be called any number of times
             block = replace(block, kind=BlockKind.LOOP)
         name = around.name if around else ""
         if block.kind in (BlockKind.GROUP, BlockKind.TEST):
@@ -164,7 +160,7 @@ class _BraceReader:
             if done.block.kind is BlockKind.GROUP:
                 self.groups.append(TestGroup(done.name, *self._lines(done.block)))
             elif done.block.kind is BlockKind.TEST:
-                self.seen[done.name] += 1  # two tests of one name are two tests
+                self.seen[done.name] += 1  # two tests may have the same name
                 name = done.name if self.seen[done.name] == 1 else f"{done.name} ({self.seen[done.name]})"
                 self.cases[name] = self._case(done, name)
             elif done.block.kind is BlockKind.HELPER:
@@ -202,7 +198,7 @@ class _BraceReader:
         )
 
     def _read_words(self, to: int) -> None:
-        """Up to there, for whom they stand in."""
+        """Add the words up to this position to their owner."""
         if self.stack and self.stack[-1].owner:
             self.stack[-1].owner.words.update(WORDS.findall(self.page.text, self.read_to, to))
         self.read_to = max(self.read_to, to)
@@ -215,7 +211,7 @@ class _BraceReader:
 
 
 def scan_tests(path: str, text: str) -> ScannedTests | None:
-    """None: this is no text that we could look into."""
+    """Return None if the text cannot be scanned."""
     language = language_of(path)
     if language is None:
         return None

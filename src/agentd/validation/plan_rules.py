@@ -15,9 +15,8 @@ from agentd.documents import (
     unknown_dependencies,
 )
 from agentd.domain import Severity
-from agentd.validation.document_rules import FRONTMATTER_INVALID, HEADING_MISSING
+from agentd.validation.document_rules import FRONTMATTER_INVALID, HEADING_MISSING, stray_ids
 from agentd.validation.rule import PlanDocument, PlanValidation, Rule, document_check, plan_check, spec_id
-from agentd.validation.spec_rules import stray_ids
 
 _PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
 _CODE = re.compile(r"(`+)(?:(?!\1).)*+\1")

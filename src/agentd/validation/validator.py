@@ -1,7 +1,7 @@
 """All rules over one plan, and the list of rules."""
 
 from agentd.documents import InvalidFrontmatter, read_proposal, read_tasks
-from agentd.validation import document_rules, plan_rules, spec_rules
+from agentd.validation import document_rules, plan_rules
 from agentd.validation.document_rules import open_document, report_frontmatter
 from agentd.validation.rule import (
     DOCUMENT_CHECKS,
@@ -16,7 +16,7 @@ from agentd.validation.rule import (
 
 _DECLARED = {
     rule.name: rule
-    for module in (document_rules, spec_rules, plan_rules)
+    for module in (document_rules, plan_rules)
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 }

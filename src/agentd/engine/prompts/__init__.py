@@ -1,5 +1,5 @@
-"""What agents are asked: one Markdown template per prompt, filled with plain values. A project can override them.
+"""What agents are asked: a Markdown file per prompt, filled with plain values; a project can bring its own, trusted.
 
-Files that begin with `_` are parts of others, so that a rule is written once. Every prompt gets `change_id`, `folder`,
-`context` and `tools` (our name -> the name in that CLI); the step adds its own values.
+Files that begin with `_` are parts of others, so that a rule is written once. Every prompt knows `change_id`, `folder`,
+`context` and `tools` (plain name -> the name in that CLI); the rest is named by whoever renders it.
 """

@@ -7,7 +7,6 @@ judge or a person says about it counts only where it is a matter of opinion.
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import repeat
 
 from agentd.checks import check_findings
 from agentd.documents import Evidence, Finding, Task, TaskFile, closed_by_people, current_findings
@@ -35,7 +34,7 @@ def find_problems(ctx: StepContext, run: CheckRun, base: str) -> list[Finding]:
     wanted = [task for task in code_trees.read_change_tasks(change) if task.status is not TaskStatus.WAIVED]
     undone = code_trees.undone_tasks(wanted, code_trees.changed_paths(change, base, run.tree))
     found += [_undone_finding(ctx, task, file) for task, file in undone]
-    return [*found, *trace_findings(matrix, weaker, settings.severity, repeat(""))]
+    return [*found, *trace_findings(matrix, weaker, settings.severity)]
 
 
 def split_by_round(

@@ -1,4 +1,12 @@
-"""Run a transaction, finish an interrupted one, or undo one. Every step is idempotent."""
+"""Write, remove and move several files as one transaction: all or nothing, and undoable byte for byte.
+
+A transaction has its own folder, the record. It stores the old and new contents first, and the plan last. Until the
+plan is written, nothing has happened; from then on the transaction will be completed, by the next command if it is
+interrupted. Files are written before folders are moved, so all files in a moved folder are done.
+Nothing here takes a lock: the caller holds one for the folder of records.
+
+Every step is idempotent.
+"""
 
 import contextlib
 import os
@@ -8,13 +16,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from agentd.domain import Bug, Refusal, StateError
-from agentd.storage import files
-from agentd.storage.transaction import record_store
-from agentd.storage.transaction.paths import (
+from agentd.storage import files, transaction_record
+from agentd.storage.transaction_record import (
     AGAIN,
+    FileChange,
+    MovedPath,
     MovePath,
     Operation,
     RemoveFile,
+    StoredText,
+    TransactionRecord,
     WriteFile,
     check_disjoint,
     hash_path,
@@ -26,12 +37,6 @@ from agentd.storage.transaction.paths import (
     remove_file,
     remove_if_empty,
     safe_path,
-)
-from agentd.storage.transaction.record_store import (
-    FileChange,
-    MovedPath,
-    StoredText,
-    TransactionRecord,
     stored_text_path,
 )
 
@@ -47,7 +52,7 @@ def begin_transaction(
     cleared: tuple[str, ...] = (),
 ) -> TransactionRecord:
     """Write the record and return it; on errors, none is left. Replaces a completed record of the same name."""
-    if record_store.is_pending(folder):
+    if transaction_record.is_pending(folder):
         raise Bug(f"{folder} must be finished before another transaction can start there")
     check_disjoint(operations)
     changes = [(change, _read_before(root, change)) for change in operations if not isinstance(change, MovePath)]
@@ -55,17 +60,17 @@ def begin_transaction(
     for move in moves:
         _check_move(root, move)
     if folder.exists():
-        record_store.drop_transaction(folder)
+        transaction_record.drop_transaction(folder)
     try:
         make_folder(folder)
         rows = tuple(_store_change(folder, number, *change) for number, change in enumerate(changes))
         moved = tuple(_plan_move(root, move, rows) for move in moves)
         made = _missing_folders(root, operations)
         record = TransactionRecord(folder, root, title, dict(facts), rows, moved, made, cleared)
-        record_store.write_transaction(record)
+        transaction_record.write_transaction(record)
     except BaseException:
         with contextlib.suppress(files.CannotWrite):  # swept later
-            record_store.drop_transaction(folder)
+            transaction_record.drop_transaction(folder)
         raise
     return record
 
@@ -153,12 +158,12 @@ def finish_transaction(record: TransactionRecord) -> None:
         _move(record, moved)
     for folder in record.cleared:
         remove_if_empty(safe_path(record.root, folder))
-    record_store.complete_transaction(record)
+    transaction_record.complete_transaction(record)
 
 
 def undo_transaction(record: TransactionRecord, title: str) -> None:
     """Run the reverse as a transaction of its own. Refused if anything has changed since."""
-    if not record.is_done or record_store.is_pending(record.folder):
+    if not record.is_done or transaction_record.is_pending(record.folder):
         raise Bug(f"{record.folder} must be finished before it can be undone")
     if changes := list(_later_changes(record)):
         hint = f"move new files elsewhere and revert the changes (see git diff), {AGAIN}"
