@@ -117,9 +117,7 @@ def test_known_failures_flag_is_refused_when_nothing_failed_before(project: Scen
     project.greeting_approved({"implement-greeting": implement(BAD_CODE), "review": APPROVED})
     end = project.run("impl", "--known-failures", "never mind", "--json")
     assert end.code == 1
-    assert (
-        end.json["error"]["message"] == "no check failed before the first edit, so --known-failures does not apply"
-    )
+    assert end.json["error"]["message"] == "no check failed before the first edit, so --known-failures does not apply"
     assert project.finished_steps() == [] and not project.state().llm_calls
 
 

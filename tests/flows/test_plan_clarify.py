@@ -272,7 +272,9 @@ def test_questions_can_be_answered_through_the_inbox(project: Scenario) -> None:
 
     bad = {
         "the question is clarify-1 now": post(2, TOKEN["recommended"]),
-        "Facebook is not one of Google and GitHub, Google only, Any OpenID provider, Something else": post(1, "Facebook"),
+        "Facebook is not one of Google and GitHub, Google only, Any OpenID provider, Something else": post(
+            1, "Facebook"
+        ),
         "Something else needs a reason": post(1, "Something else"),
     }
     wait_until(lambda: all(map(inbox.has_reply, bad.values())), "all have a reply")
