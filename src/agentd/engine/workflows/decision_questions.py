@@ -130,7 +130,7 @@ def _delivered(run: RunContext, inbox: Inbox, question: Question) -> DecisionAns
         return None
     name, decision = found
     problem = refusal_reason(decision, question, read_digest.current_reading(run.change))
-    inbox.reply(name, problem is None, problem or "accepted")
+    inbox.reply(name, problem is None, problem or "taken")
     return DecisionAnswer(decision.answer, decision.by, "inbox", decision.reason) if problem is None else None
 
 
