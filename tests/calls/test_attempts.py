@@ -224,7 +224,7 @@ def test_resuming_does_not_reset_the_call_limit(project: Scenario) -> None:
     change = play(project, "[limits]\ncalls_per_step = 4\n", proposal_gen=[{"fault": "server-error"}])
     with pytest.raises(AgentFailed):
         call_planner(change)
-    with pytest.raises(CallsUsedUp, match="has used the 4 calls") as caught:
+    with pytest.raises(CallsUsedUp, match="has used all of its 4 calls") as caught:
         call_planner(change)
     assert caught.value.exit_code == 7
     assert "limits.calls_per_step" in caught.value.hint

@@ -87,7 +87,7 @@ def test_exhausted_budget_suggests_raise_budget(project: Scenario) -> None:
 def test_exhausted_calls_per_step_name_the_limit(project: Scenario) -> None:
     project.with_agents(plan_steps(plan_gen=CRASH), "[limits]\ncalls_per_step = 1\n")
     assert project.agentd(*PLAN).code == AgentFailed.exit_code
-    hint = refused(CallsUsedUp, project, *PLAN, names="plan-gen has used the 1 calls it may use")
+    hint = refused(CallsUsedUp, project, *PLAN, names="plan-gen has used all of its 1 calls")
     assert hint.startswith("raise limits.calls_per_step in agentd/config.toml")
     project.replay(plan_steps())
     assert project.agentd("--set", "limits.calls_per_step=2", *PLAN).code == 0

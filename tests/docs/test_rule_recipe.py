@@ -11,7 +11,7 @@ from plans import EXAMPLE
 from scenario import Scenario
 
 ROOT = Path(__file__).parents[2]
-RECIPE = (ROOT / "CONTRIBUTING.md").read_text().partition("### Add a validation rule")[2].partition("\n## ")[0]
+RECIPE = (ROOT / "CONTRIBUTING.md").read_text().partition("### Add a validation rule")[2].partition("\n##")[0]
 CHANGE = "agentd/changes/add-oauth"
 STATE = (EXAMPLE / "STATE.yaml").read_text().replace("setup: branch", "setup: in-place")
 

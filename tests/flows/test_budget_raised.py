@@ -108,7 +108,7 @@ def test_lower_budget_is_refused_and_the_same_budget_is_a_no_op(project: Scenari
     less = raising(project, "0.03")
     assert (less.code, less.json["error"]["message"]) == (
         2,
-        "add-oauth may cost 0.06 USD already, so 0.03 USD is not more",
+        "add-oauth may already cost 0.06 USD, so 0.03 USD is not more",
     )
     assert raising(project, "2").code == 0
     before = change.read().budget

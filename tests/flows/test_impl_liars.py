@@ -177,7 +177,7 @@ def test_head_on_another_branch_after_a_call_stops_the_run(project: Scenario) ->
 def test_reviewer_that_edits_code_has_failed(project: Scenario) -> None:
     said = lying(project, review=[edit("greeting.py", "Hello", "Hi"), *APPROVED])
     assert (said["exit_code"], said["error"]["code"], said["phase"]) == (4, "changed-files", "implementing")
-    assert "it may only read, but while it worked greeting.py changed" in said["error"]["message"]
+    assert "it may only read, but greeting.py changed during the call" in said["error"]["message"]
     assert not (project.folder / "REVIEW.md").exists() and project.state().phase is Phase.IMPLEMENTING
 
 

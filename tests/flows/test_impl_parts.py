@@ -113,7 +113,7 @@ def test_invalid_task_selection_is_refused_before_anything_runs(project: Scenari
     assert "1.1, 1.2, 2.1" in unknown.json["error"]["hint"]
     alone = project.run("impl", "--tasks", "2.1", "--json")
     assert alone.code == 1
-    assert alone.json["error"]["message"] == "task 2.1 builds on 1.2, which is not done yet"
+    assert alone.json["error"]["message"] == "task 2.1 depends on 1.2, which is not done yet"
     assert alone.json["error"]["hint"] == "add it: --tasks 1.2,2.1"
     both = project.run("impl", "--tasks", "1.1", "--review")
     assert both.code == 2 and "give one of them" in both.err

@@ -322,7 +322,7 @@ def test_planner_that_writes_during_clarify_has_failed(project: Scenario, path: 
     writing: Action = {"write": path, "text": "# Mine\n"}
     code, error, message = _refused(project, [writing, *asks(TOKEN)])
     assert (code, error) == (4, "changed-files")
-    assert f"it may only read, but while it worked {path} changed" in message
+    assert f"it may only read, but {path} changed during the call" in message
     assert rows_of(project)[-1][1] == "failed" and questions_asked(project) == []
     assert clarified(project) == ""
 

@@ -9,7 +9,7 @@ from scenario import Scenario
 from terminal import DOWN, ENTER, INTERRUPT, Person, start_on_terminal
 
 QUESTION = "Where should add-oauth live?"
-COMMIT = "Commit it now?"
+COMMIT = "A branch needs agentd/ committed. Commit agentd/specs/gone.md, agentd/*.md now?"
 ASKED = "[git]\n"
 
 

@@ -178,7 +178,7 @@ class Noisy(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec):
         return None
     def exec_module(self, module):
-        import os, subprocess
+        import dataclasses, os, subprocess
         module.__file__ = self.real.origin
         self.real.loader.exec_module(module)
         quiet = module.read_file
@@ -189,7 +189,9 @@ class Noisy(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             os.write(1, b"to the descriptor\\n")
             subprocess.run(["sh", "-c", "echo a child writes; cat"], check=False)
             return quiet(binding, arguments)
-        module.read_file = read_file
+        read_file.__module__ = module.__name__
+        from agentd.engine.tools.tool import DECLARED
+        DECLARED[:] = [dataclasses.replace(tool, run=read_file) if tool.run is quiet else tool for tool in DECLARED]
 
 sys.meta_path.insert(0, Noisy())
 """

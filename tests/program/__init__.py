@@ -161,6 +161,8 @@ class Program(subprocess.Popen[Any]):
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
         if self._status is None:
             return super()._try_wait(wait_flags)  # type: ignore[misc, no-any-return]
+        if self._status.fileno() == -1:
+            return self.pid, 0  # it was waited for before; else one failed test would fail all that follow
         self._status.setblocking(not wait_flags & os.WNOHANG)
         try:
             status = _number(self._status)

@@ -136,7 +136,7 @@ def test_users_edit_during_a_challenge_is_not_blamed_on_the_judge(
     with open_run(change) as run:
         retries.perform_call(run, challenger_request(run))
     [note] = journal_of(change, events.NoticeIssued)
-    assert note.message.endswith("src/app.py changed meanwhile; codex cannot write, so someone else did it")
+    assert note.message.endswith("src/app.py changed during the call; codex cannot write, so someone else did it")
     assert (project.root / "src/app.py").read_text() == "one = 2\n"
 
 

@@ -184,6 +184,6 @@ def _offer_commit(project: Project, change_id: str, setup: GitSetup) -> None:
         return
     choices = (PromptOption("commit", "Commit them"), PromptOption("stop", "Stop"))
     names = list_names(repository.uncommitted)
-    question = f"A {setup} needs agentd/ committed, and these files are not: {names}. Commit them now?"
+    question = f"A {setup} needs agentd/ committed. Commit {names} now?"
     if terminal_prompts.ask_choice(question, choices, "commit") == "commit":
         commit_pending(repository)
