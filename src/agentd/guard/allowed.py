@@ -1,7 +1,8 @@
-"""Differences that are nobody's trespass by their content: a section that is the same, and what others write by right.
+"""Differences that are not violations because of their content.
 
-Of `.git/config` only what can make git run or redirect something counts: `git push -u` is honest. Of trust.json only
-this repository's part counts: another one may be trusted meanwhile.
+In a file with a check definition, only the defining section counts. In `.git/config`, only settings that can make git
+run or redirect something count: `git push -u` is legitimate. In trust.json, only this repository's part counts: the
+user may trust another repository during the call.
 """
 
 import json
@@ -24,17 +25,17 @@ _SAFE_SECTIONS = {"branch", "user", "color", "gui", "advice", "maintenance", "pu
 _SAFE_KEYS = {"init.defaultbranch", "fetch.prune", "fetch.prunetags", "gc.auto", "lfs.repositoryformatversion"}
 _UNSAFE_KEYS = {"push.pushoption", "push.gpgsign", "push.recursesubmodules", "pull.octopus", "pull.twohead"}
 _UNSAFE_NAMES = {"mergeoptions"}
-# of a remote that was there before, and of one that was not
+# settings allowed for a remote that existed before the call, and for a new one
 _REMOTE_OLD = {"fetch", "prune", "prunetags", "tagopt", "skipdefaultupdate", "skipfetchall"}
 _REMOTE_NEW = {*_REMOTE_OLD, "url", "pushurl", "mirror"}
-_HELPER = re.compile(r"[\w+.-]*::|-")  # `ext::command`: git runs a program for such an address
+_HELPER = re.compile(r"[\w+.-]*::|-")  # `ext::command`: git runs a program for such a URL
 
 _Pair = tuple[str, str]
-_Both = tuple[bytes | None, bytes | None]  # before and now; None: it was not there
+_Both = tuple[bytes | None, bytes | None]  # before and now; None: the file did not exist
 
 
 def is_allowed(mirror: Snapshot, root: str, one: FileDifference, what: ProtectedPaths, common: str) -> bool:
-    """`common` is this repository's git folder."""
+    """Return whether a difference is harmless. `common` is this repository's git directory."""
     compare = _comparison(one, what, common)
     if compare is None or one.is_folder or one.was_folder or (one.after and not stat.S_ISREG(one.after.mode)):
         return False
@@ -43,7 +44,7 @@ def is_allowed(mirror: Snapshot, root: str, one: FileDifference, what: Protected
 
 
 def repaired_trust(mirror: Snapshot, root: str, one: FileDifference, common: str) -> bytes | None:
-    """trust.json as it is now, but with this repository's part of before; None if that cannot be."""
+    """Return the current trust.json with this repository's part as before the call, or None if that is not possible."""
     if not _is_trust(one) or not one.before or not one.after or one.before.seen.mode != one.after.mode:
         return None
     both = _both(mirror, root, one)
@@ -59,7 +60,7 @@ def repaired_trust(mirror: Snapshot, root: str, one: FileDifference, common: str
 def _comparison(
     one: FileDifference, what: ProtectedPaths, common: str
 ) -> Callable[[bytes | None, bytes | None], bool] | None:
-    """How the two versions are compared where not every byte counts."""
+    """Return how to compare the two versions, or None if every difference counts."""
     if one.area == TREE and (name := what.sections.get(one.path)):
         return lambda before, now: defining_section(name, one.path, before) == defining_section(name, one.path, now)
     if one.after is None or (one.before and one.before.seen.mode != one.after.mode):
@@ -72,7 +73,7 @@ def _comparison(
 
 
 def _both(mirror: Snapshot, root: str, one: FileDifference) -> _Both | None:
-    """None if one cannot be read."""
+    """Return the content before and now, or None if either cannot be read."""
     try:
         before = b"".join(mirror.pieces(one.before)) if one.before else None
         return before, scan.read_path(root, one.path) if one.after else None
@@ -90,7 +91,7 @@ def _same_trust(before: bytes | None, now: bytes | None, common: str) -> bool:
 
 
 def _trust(data: bytes | None) -> dict[str, Any] | None:
-    """None if it does not have the form of a trust file. A missing one trusts nothing."""
+    """Parse a trust file, or return None if it is malformed. A missing file trusts nothing."""
     if data is None:
         return {"version": 1, "repositories": {}}
     try:
@@ -114,7 +115,7 @@ def _same_settings(before: bytes | None, now: bytes | None) -> bool:
 
 
 def _settings(data: bytes) -> list[_Pair] | None:
-    """As git reads them, without following includes; None if it cannot."""
+    """Return the settings as git parses them, without following includes, or None if git cannot parse them."""
     command = ["git", "config", "--file", "-", "--no-includes", "--list", "-z"]
     done = subprocess.run(command, input=data, capture_output=True, env=git.environment(), cwd="/", check=False)
     if done.returncode:
@@ -124,12 +125,15 @@ def _settings(data: bytes) -> list[_Pair] | None:
 
 
 def _counting(pairs: list[_Pair], there: set[str]) -> list[_Pair]:
-    """Those that can make git run or redirect something, in their order."""
+    """Return the settings that can make git run or redirect something, in file order."""
     return [(key, value) for key, value in pairs if not _is_safe(key, value, there)]
 
 
 def _is_safe(key: str, value: str, there: set[str]) -> bool:
-    """`there`: remotes and branches that had settings before; where they lead must stay."""
+    """Return whether a setting is harmless.
+
+    `there` are the remotes and branches that had settings before; where those lead must not change.
+    """
     owner, name = _owner(key), key.rpartition(".")[2]
     kind = key.partition(".")[0]
     if kind == "remote":
@@ -141,5 +145,5 @@ def _is_safe(key: str, value: str, there: set[str]) -> bool:
 
 
 def _owner(key: str) -> str:
-    """`remote.origin` of `remote.origin.url`."""
+    """Return `remote.origin` for `remote.origin.url`."""
     return key.rpartition(".")[0]

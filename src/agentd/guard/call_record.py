@@ -1,4 +1,4 @@
-"""What the guard tells, and what it keeps on disk of a call until that is told: `call.json` in its folder."""
+"""What the guard reports about a call, and the record it keeps on disk until that is processed: `call.json`."""
 
 import contextlib
 import json
@@ -19,13 +19,14 @@ from agentd.storage import files
 
 What = Literal["changed", "deleted", "created"]
 
-CALL = "call.json"  # there while a call is under way or not yet told: a later run finds by it what was cut off
+CALL = "call.json"  # exists until the call's result is recorded, so that a later run can find an interrupted call
 
 
 class Violation(NamedTuple):
-    """Printable text, for findings. `kept` is the version that was found, seen from the main worktree ("": none).
+    """A protected path that an agent changed, as printable text for findings.
 
-    `note` says what became of it where it was not simply put back.
+    `kept` is where the agent's version was saved, relative to the main worktree (empty: not saved). `note` says what
+    was done if the path was not simply restored.
     """
 
     path: str
@@ -36,14 +37,17 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True)
 class GuardResult:
-    """`changed`: after a judge's call every file that differs, put back or not, and "HEAD" if that moved."""
+    """The result of a comparison.
+
+    `changed` is set after a judge's call: every file that differs, restored or not, and "HEAD" if it moved.
+    """
 
     put_back: tuple[Violation, ...] = ()
     changed: tuple[str, ...] = ()
 
 
 class HeadState(NamedTuple):
-    """The branch ("": detached), the commit, and what that has of agentd/; "" if there is none."""
+    """The branch (empty: detached), the commit, and the id of its agentd/ tree (both empty: none)."""
 
     branch: str
     commit: str
@@ -52,16 +56,16 @@ class HeadState(NamedTuple):
 
 @dataclass(frozen=True)
 class CallStart:
-    """What was so when the call began, and what was put back so far: another process can go on from here."""
+    """The state when the call began and what has been restored so far, so that another process can continue."""
 
     since: int
     head: HeadState
-    listing: str  # what HEAD has of agentd/ in the project's worktree, where that is another one
-    snapshot: str  # "": no judge
+    listing: str  # id of HEAD's agentd/ tree in the project's worktree, if that is a different worktree
+    snapshot: str  # empty: not a judge's call
     running: tuple[str, ...]
     editable: tuple[str, ...]
     protected: ProtectedPaths
-    as_found: Mapping[str, Mapping[str, Row | None]]  # area, path: what is not as another guard has it
+    as_found: Mapping[str, Mapping[str, Row | None]]  # by area and path: our own copies replaced by another guard's
     found: tuple[Violation, ...] = ()
     changed: tuple[str, ...] = field(default=())
     is_done: bool = False
@@ -77,7 +81,7 @@ def encode_call(begun: CallStart) -> bytes:
 
 
 def read_call_record(path: Path) -> CallStart | None:
-    """None if it cannot be read."""
+    """Return the record, or None if it cannot be read."""
     try:
         data = json.loads(path.read_bytes())
         what = data["protected"]
@@ -93,7 +97,7 @@ def read_call_record(path: Path) -> CallStart | None:
 
 
 def printable_name(name: str) -> str:
-    """A file's name as text that can be written and shown: undecodable bytes and control characters escaped."""
+    """Escape undecodable bytes and control characters, so that a file name can be written and shown."""
     return "".join(f"\\x{ord(c) - 0xDC00:02x}" if "\udc80" <= c <= "\udcff" else printable(c) for c in name)
 
 
@@ -115,14 +119,14 @@ def violation_finding(trespass: Violation, agent: str) -> Finding:
     )
 
 
-_RIGHTS = stat.S_IFREG | 0o644  # where there was no file whose rights would count
+_RIGHTS = stat.S_IFREG | 0o644  # permissions to use if there was no regular file
 
 
 @contextlib.contextmanager
 def comments_settled(change: Change, mirror: Snapshot, root: str) -> Iterator[None]:
-    """In here the copy is the version that counts, and nobody writes another one."""
+    """Hold the comments lock, with the authoritative comments as the snapshot's copy of the file."""
     with contextlib.ExitStack() as lock:
-        with contextlib.suppress(OSError, AgentdError):  # an agent made havoc of the room: the older copy counts
+        with contextlib.suppress(OSError, AgentdError):  # an agent damaged the local state: keep the older copy
             lock.enter_context(comments_lock(change))
             _lay(change, mirror, root)
         yield
@@ -139,7 +143,7 @@ def _lay(change: Change, mirror: Snapshot, root: str) -> None:
 
 
 def folder_identity(folder: Path) -> tuple[int, int] | None:
-    """None: there is no such folder."""
+    """Return the folder's device and inode, or None if it does not exist."""
     try:
         found = os.lstat(folder)
     except OSError:
@@ -148,7 +152,7 @@ def folder_identity(folder: Path) -> tuple[int, int] | None:
 
 
 def clear_folder(top: Path, folder: Path) -> None:
-    """An empty folder. What stands in its place, or in the way to it, is moved aside."""
+    """Create an empty folder. Anything at its path, or blocking the way to it, is renamed."""
     clear_path(top, folder)
     if os.path.lexists(folder):
         _aside(folder)
@@ -156,13 +160,13 @@ def clear_folder(top: Path, folder: Path) -> None:
 
 
 def clear_path(top: Path, folder: Path) -> None:
-    """No link, nor anything else that is no folder, is left on the way from `top`."""
+    """Rename every link or other non-folder on the path from `top` to `folder`."""
     while in_the_way := find_obstacle(top, folder):
         _aside(in_the_way)
 
 
 def find_obstacle(top: Path, folder: Path) -> Path | None:
-    """The first thing on the way from `top` that is no folder."""
+    """Return the first path between `top` and `folder` that exists and is not a folder."""
     ways = [folder, *folder.parents]
     below = reversed(ways[: ways.index(top)] if top in ways else [])
     return next((one for one in below if os.path.lexists(one) and folder_identity(one) is None), None)

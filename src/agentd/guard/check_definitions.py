@@ -1,6 +1,6 @@
-"""Which files define a check: what its command runs, as far as the words of the command tell.
+"""Find the files that define a check: what its command runs, as far as the words of the command show.
 
-Tests are no definition: editing them is a maker's work. Of some files only a section counts.
+Tests are not definitions: authors are supposed to edit them. In some files only one section counts.
 """
 
 import configparser
@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-_DEEP = 5  # commands within commands
+_DEEP = 5  # maximum nesting of commands within commands
 
 _SEPARATORS = set("();<>|&\n")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
@@ -24,7 +24,7 @@ _RUNNERS = {
     ("pnpm", "dlx"),
     ("yarn", "dlx"),
 }
-# options of the above that take the next word with them
+# options of the wrappers and runners above that take a value
 _VALUED = {
     *("--with", "--extra", "--group", "--python", "-p", "--env-file", "--project", "--directory", "--package"),
     *("-u", "-n", "-k", "-s", "--signal", "--kill-after"),
@@ -33,7 +33,7 @@ _SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"}
 _SCRIPTED = re.compile(r"(?:python|pypy|node|nodejs|ruby|perl|php|deno|tsx|ts-node|Rscript|lua)[\d.]*")
 _SCRIPTS = (".py", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb")  # `uv run x.py`
 _SCRIPT_VALUED = {"-W", "-X", "-r", "--require", "--import", "--loader", "-I", "-o", "-O", "--rcfile"}
-_INSTALLED = {".venv", "venv", "env", "node_modules", ".tox", ".nox"}  # what installing writes is no definition
+_INSTALLED = {".venv", "venv", "env", "node_modules", ".tox", ".nox"}  # installed files are not definitions
 
 SECTIONS = {
     "npm": ("scripts",),
@@ -43,7 +43,7 @@ SECTIONS = {
 
 
 class CheckDefinition(NamedTuple):
-    """A file, from the top of the worktree; `section` "": all of it counts."""
+    """A file, relative to the top of the worktree. If `section` is empty, the whole file counts."""
 
     path: str
     section: str = ""
@@ -51,10 +51,10 @@ class CheckDefinition(NamedTuple):
 
 class _SearchRoot(NamedTuple):
     top: str  # of the worktree
-    folder: str  # where the command runs, from the top
+    folder: str  # where the command runs, relative to the top
 
     def place(self, word: str) -> str | None:
-        """A word of the command as a path from the top, None if it is none in the tree."""
+        """Return a word of the command as a path relative to the top, or None if it is not a path in the worktree."""
         if not word or any(mark in word for mark in "$`*?~\0"):
             return None
         path = os.path.normpath(os.path.join(self.top, self.folder, word))
@@ -62,7 +62,7 @@ class _SearchRoot(NamedTuple):
         return None if inside == ".." or inside.startswith("../") else inside.removeprefix("./")
 
     def upward(self) -> Iterator["_SearchRoot"]:
-        """Here, and each folder above in the tree."""
+        """Yield this folder, then each folder above it up to the top."""
         folder = "" if self.folder == "." else self.folder
         yield self._replace(folder=folder)
         while folder:
@@ -76,7 +76,7 @@ class _SearchRoot(NamedTuple):
 
 
 def files_defining(command: str, top: str, folder: str) -> list[CheckDefinition]:
-    """`command` is a check's, run in `folder` of the worktree `top`. Where a link leads counts too."""
+    """Return the files that define `command`, a check run in `folder` of the worktree `top`, with link targets."""
     found = []
     for one in _read(command, _SearchRoot(top, folder), _DEEP):
         real = os.path.relpath(os.path.realpath(os.path.join(top, one.path)), top)
@@ -85,7 +85,7 @@ def files_defining(command: str, top: str, folder: str) -> list[CheckDefinition]
 
 
 def defining_section(name: str, path: str, data: bytes | None) -> object:
-    """The part of a file that defines a check. What cannot be read is all of it; a missing file has none."""
+    """Return the part of a file that defines a check: None if the file is missing, all of it if it cannot be parsed."""
     if data is None:
         return None
     try:
@@ -112,12 +112,12 @@ def _read(command: str, ground: _SearchRoot, deep: int) -> Iterator[CheckDefinit
 
 
 def _commands(command: str) -> Iterator[list[str]]:
-    """The words of each simple command; those that redirect are left out."""
+    """Yield the words of each simple command, without redirections."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="".join(sorted(_SEPARATORS)))
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
         tokens = list(lexer)
-    except ValueError:  # a quote without its other half
+    except ValueError:  # unbalanced quote
         tokens = command.split()
     words: list[str] = []
     is_target = False
@@ -135,7 +135,7 @@ def _commands(command: str) -> Iterator[list[str]]:
 
 
 def _bare(words: list[str]) -> list[str]:
-    """Without assignments, keywords and programs that only start another one."""
+    """Strip assignments, keywords and programs that only start another one."""
     while words:
         program = os.path.basename(words[0])
         if _ASSIGNED.fullmatch(words[0]) or words[0] in _BEFORE:
@@ -176,7 +176,7 @@ def _run(words: list[str], ground: _SearchRoot, deep: int) -> Iterator[CheckDefi
 
 
 def _shell(rest: list[str], ground: _SearchRoot, deep: int) -> Iterator[CheckDefinition]:
-    """`bash x.sh`, or `bash -c "command"`."""
+    """Handle `bash x.sh` and `bash -c "command"`."""
     takes_command = any(re.fullmatch(r"-[a-z]*c[a-z]*", word) for word in rest[: _options(rest)])
     rest = _after_options(rest, _SCRIPT_VALUED)
     if rest and takes_command:
@@ -186,7 +186,7 @@ def _shell(rest: list[str], ground: _SearchRoot, deep: int) -> Iterator[CheckDef
 
 
 def _script(program: str, rest: list[str], ground: _SearchRoot, deep: int) -> Iterator[CheckDefinition]:
-    """`python x.py`; a module counts as the program of its name, and a test runner's files are tests."""
+    """Handle `python x.py`, and `python -m x` as the program x. Files given to a test runner are tests."""
     options = rest[: _options(rest)]
     if "-m" in rest and not program.startswith(("node", "ruby", "perl")):
         module = rest[rest.index("-m") + 1 :] or ["-"]
@@ -205,19 +205,19 @@ def _script(program: str, rest: list[str], ground: _SearchRoot, deep: int) -> It
 
 
 def _in_its_place(module: str, ground: _SearchRoot) -> Iterator[CheckDefinition]:
-    """A file of the runner's name would be run instead of it. A package that is there is the project's own."""
+    """Yield the files that would shadow the module. A package that already exists is the project's own code."""
     yield from ground.files(f"{module}.py")
     if not os.path.isdir(os.path.join(ground.top, ground.folder, module)):
         yield from ground.files(f"{module}/__init__.py", f"{module}/__main__.py")
 
 
 def _options(words: list[str]) -> int:
-    """How many words stand before the first that is no option."""
+    """Return the number of words before the first one that is not an option."""
     return len(words) - len(_after_options(words, _SCRIPT_VALUED))
 
 
 def _option(rest: list[str], *names: str) -> str | None:
-    """The value of an option, as `-f x` or `--file=x`."""
+    """Return the value of an option given as `-f x` or `--file=x`."""
     for number, word in enumerate(rest):
         if word in names:
             return rest[number + 1] if number + 1 < len(rest) else None
@@ -244,7 +244,7 @@ def _npm(rest: list[str], ground: _SearchRoot) -> Iterator[CheckDefinition]:
 
 
 def _pytest(rest: list[str], ground: _SearchRoot) -> Iterator[CheckDefinition]:
-    """Settings are looked for from the files named upward, so a new one nearer by would win."""
+    """pytest searches for its settings from the given files upward, so a new settings file closer to them would win."""
     named = _option(rest, "-c", "--config-file")
     yield from ground.files(*([named] if named else []))
     starts = [ground]

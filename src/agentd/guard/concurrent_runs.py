@@ -1,6 +1,6 @@
-"""Other changes that agentd was at work on meanwhile, in the same tree: what moved of theirs is nobody's trespass.
+"""Other changes that agentd worked on in the same worktree during a call: their edits are not violations.
 
-Their lock files tell: whoever runs or writes holds one, and moves its time.
+They are recognized by their lock files: every run and every write holds a lock and updates its modification time.
 """
 
 import os
@@ -23,7 +23,11 @@ _COMMENTS = re.compile(rf"{re.escape(COMMENTS_FILE)}|\.{re.escape(COMMENTS_FILE)
 
 
 class ConcurrentRuns:
-    """As seen after a call: who was at work when it began, when that was, and the paths that differ now."""
+    """What other runs changed during a call.
+
+    `running` are the changes with an active run when the call began, `since` is that time, `moved` the paths that
+    differ.
+    """
 
     def __init__(
         self, project: Project, own: str, running: Collection[str], since: int, moved: Collection[str]
@@ -35,7 +39,7 @@ class ConcurrentRuns:
         self._known = dict.fromkeys(running, True)
 
     def made(self, path: str) -> bool:
-        """Whether a path that differs is of another change's work."""
+        """Return whether a differing path was changed by work on another change."""
         parts = path.split("/")
         if len(parts) > 2 and parts[:2] == ["agentd", "changes"]:
             return self._at_work(parts[2]) or self._commented(parts[2], "/".join(parts[3:]))
@@ -52,18 +56,18 @@ class ConcurrentRuns:
         return self._known[change_id]
 
     def _commented(self, change_id: str, name: str) -> bool:
-        """People comment while nobody runs it; that says nothing about its other files."""
+        """Return whether a person edited these comments; that needs no run, and says nothing about other files."""
         lock = Path(self._project.local_state_path("locks", f"{change_id}.comments"))
         return change_id != self._own and bool(_COMMENTS.fullmatch(name)) and _touched(lock, self._since)
 
     def _archived(self, folder: str) -> bool:
-        """A second one of the same name has a number behind it."""
+        """Return whether another run archived this folder. A second one of the same name has a number appended."""
         name = archived_change_id(folder)
         return self._at_work(name) or self._at_work(re.sub(r"-\d+$", "", name))
 
     @cached_property
     def _archiving(self) -> bool:
-        """Specs are merged by an archive: one that came or went meanwhile, or is under way."""
+        """Whether another change is being archived, or was archived or restored during the call: that merges specs."""
         folders = {path.split("/")[2] for path in self._moved if path.startswith("agentd/archive/")}
         return any(self._archived(folder) for folder in folders) or any(
             "archive" in holder.command.split() for holder in _holders(self._project, self._own).values()
@@ -71,12 +75,12 @@ class ConcurrentRuns:
 
 
 def running_changes(project: Project, own: str) -> list[str]:
-    """The other changes whose run lock is held now."""
+    """Return the other changes whose run lock is currently held."""
     return sorted(_holders(project, own))
 
 
 def active_run_folders(project: Project) -> list[Path]:
-    """The folders of all runs that are active in the repository, of every project in it."""
+    """Return the folders of all active runs in the repository, in every project."""
     room = Path(project.repo.common, "agentd")
     found = []
     for each in (room, *room.glob("projects/*")):
@@ -91,7 +95,7 @@ def _holders(project: Project, own: str) -> dict[str, LockHolder]:
 def _held(folder: str) -> dict[str, LockHolder]:
     try:
         with os.scandir(folder) as entries:
-            # an empty one was let go of; only the others need a look
+            # a released lock file is empty
             named = [entry.path for entry in entries if entry.name.endswith(".run") and entry.stat().st_size]
     except (FileNotFoundError, NotADirectoryError):
         return {}
@@ -106,11 +110,11 @@ def _touched(path: Path, since: int) -> bool:
         return False
 
 
-AsFound = dict[str, dict[str, Row | None]]  # area, path: our own copy (None: nothing was there)
+AsFound = dict[str, dict[str, Row | None]]  # by area and path: our own copy (None: the path did not exist)
 
 
 def adopt_older_copies(change: Change, mirror: Snapshot, what: ProtectedPaths, own: Path) -> AsFound:
-    """Let the copies of other guards count, the oldest most; what ours were is returned."""
+    """Adopt other guards' copies of files changed since, the oldest winning. Return our replaced copies."""
     found: AsFound = {}
     for begun, theirs in _others(change, own):
         for name, area in what.areas.items():
@@ -124,7 +128,7 @@ def adopt_older_copies(change: Change, mirror: Snapshot, what: ProtectedPaths, o
 
 
 def _others(change: Change, own: Path) -> list[tuple[call_record.CallStart, Snapshot]]:
-    """Calls under way in the repository, the newest first."""
+    """Return the other calls in progress in the repository, newest first."""
     found = []
     for folder in active_run_folders(change.project):
         begun = call_record.read_call_record(folder / own.name / call_record.CALL) if folder != own.parent else None
@@ -136,7 +140,7 @@ def _others(change: Change, own: Path) -> list[tuple[call_record.CallStart, Snap
 
 
 def _shared(area: ProtectedArea, begun: call_record.CallStart) -> list[tuple[str, ProtectedArea]]:
-    """Their areas of the same root, as far as both look there."""
+    """Return the other call's areas with the same root, limited to the paths that both guard."""
     found = []
     for name, other in begun.protected.areas.items():
         both = [path for path in area.paths if is_covered(path, other.paths)]
@@ -149,7 +153,7 @@ def _shared(area: ProtectedArea, begun: call_record.CallStart) -> list[tuple[str
 def _disputed(
     change: Change, theirs: Snapshot, begun: call_record.CallStart, name: str, differing: Sequence[FileDifference]
 ) -> list[FileDifference]:
-    """Not what their agent may do, nor what agentd itself writes in the folders of changes."""
+    """Leave out what their agent may edit, and what agentd itself writes in the folders of changes."""
     common = os.path.realpath(change.project.repo.common)
     editable = {os.path.normpath(worktree_path(change, path)) for path in begun.editable}
     written = tuple(worktree_path(change, f"agentd/{folder}/") for folder in ("changes", "archive"))

@@ -1,7 +1,7 @@
-"""The guard around an agent call: what an agent may not change is put back, and becomes a finding.
+"""The guard around an agent call: restore what an agent may not change, and report it as a finding.
 
-It detects; it does not sandbox. Whatever is put back, the version found is kept in the local state: it may be a
-person's, made at the same moment.
+It detects changes; it is not a sandbox. Before a file is restored, its current version is saved in the local state: a
+person may have made the change at the same moment.
 """
 
 import contextlib
@@ -35,11 +35,11 @@ from agentd.guard.snapshot import FileDifference, Snapshot
 from agentd.project import CheckSettings, git
 from agentd.storage import files
 
-_WRITING = "writing"  # the file that agentd itself is writing
+_WRITING = "writing"  # names the file that agentd itself is writing
 _PLAN = ("proposal.md", "tasks.md", "clarifications.md", "specs")
-_LEFTOVER = re.compile(r"\.(?:.+\.)?\d+-[0-9a-f]{8,16}\.tmp")  # of a writer of ours that was killed
+_LEFTOVER = re.compile(r"\.(?:.+\.)?\d+-[0-9a-f]{8,16}\.tmp")  # temporary files of a killed agentd writer
 _BYPRODUCTS = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"}
-_CLOCK = 50_000_000  # ns by which a file's time may lag behind the clock
+_CLOCK = 50_000_000  # ns that a file's timestamp may lag behind the clock
 
 _Whose = Callable[[FileDifference], bool]
 
@@ -49,17 +49,19 @@ def allow_nothing(path: str) -> bool:
 
 
 def plan_write_rule(change_id: str) -> Callable[[str], bool]:
-    """What the plan stage may write: the documents of its own change."""
+    """Return the rule for what the plan stage may write: the documents of its own change."""
     own = f"agentd/changes/{change_id}"
     plain = {f"{own}/{name}" for name in _PLAN}
     return lambda path: path in plain or (os.path.dirname(path) == f"{own}/specs" and path.endswith(".md"))
 
 
 class Guard:
-    """`folder` is the run's own, so that copies are made once a run. Paths are told from the project's root.
+    """Compare protected files before and after each call of a run, and restore them.
 
-    `before`, `after`, and when what that tells is recorded `close`. A run that is killed in between leaves all
-    that `finish_cut` needs in another process. While this process lives, what it remembers counts, not the disk.
+    `folder` belongs to the run, so files are copied only once per run. Reported paths are relative to the project's
+    root. Call `before`, then `after`, and `close` once the result is recorded. A run killed in between leaves
+    everything that `finish_cut` needs in another process. While this process is alive, it relies on its memory, not on
+    the disk.
     """
 
     def __init__(
@@ -79,13 +81,13 @@ class Guard:
         self._kept = Path(change.project.local_state_path("kept", change.id, clock.new_run_id()))
         self._common = change.project.repo.common
         self._begun: CallStart | None = None
-        self._left: FileStamp | None = None  # call.json, when we last wrote it
-        self._is_touched = False  # what we keep on disk was
-        self._own = ".."  # the change's folder from the top of its tree; known before an agent can swap it
-        self._room: tuple[int, int] | None = None  # the local state's identity
+        self._left: FileStamp | None = None  # of call.json, when we last wrote it
+        self._is_touched = False  # whether someone modified our files on disk
+        self._own = ".."  # the change's folder relative to its worktree, resolved before an agent can replace it
+        self._room: tuple[int, int] | None = None  # identity of the local state folder
 
     def before(self) -> None:
-        """Remember how everything is."""
+        """Record the current state of everything that is guarded."""
         since = time.time_ns() - _CLOCK
         if self._begun is None:
             self._mirror.load()
@@ -104,11 +106,11 @@ class Guard:
 
     @property
     def is_open(self) -> bool:
-        """A call began, and what it leads to is not yet told."""
+        """Whether a call has begun whose result is not recorded yet."""
         return self._begun is not None or (self._folder / CALL).exists()
 
     def after(self) -> GuardResult:
-        """Compare, put back, tell; the same again until `close`. A StateError leaves it to `finish_cut` to go on."""
+        """Compare and restore; returns the same result until `close`. After a StateError, `finish_cut` can continue."""
         assert self._begun is not None, "before() comes first"
         if not self._begun.is_done:
             self._secure()
@@ -116,10 +118,10 @@ class Guard:
         return self._begun.watched
 
     def finish_cut(self, mark: Path | None) -> GuardResult:
-        """The comparison that a killed agentd did not come to; before anything of the change is written.
+        """Do the comparison that a killed agentd did not get to, before anything in the change is written.
 
-        `mark` was made when the agent's processes were gone: what changed later is a person's and stays. Without
-        it everything counts as the agent's.
+        `mark` was created when the agent's processes had ended: later changes are a person's and are kept. Without it,
+        every change counts as the agent's.
         """
         if not (self._folder / CALL).exists():
             return GuardResult()
@@ -134,17 +136,17 @@ class Guard:
         return self._begun.watched
 
     def close(self) -> None:
-        """What `after` or `finish_cut` told is recorded."""
+        """Remove the call record. Call this once the result of `after` or `finish_cut` is recorded."""
         (self._folder / CALL).unlink(missing_ok=True)
         unfreeze_comments(self._change)
         if self._is_touched:
-            self._mirror.remove()  # their bytes cannot be relied on for another call
+            self._mirror.remove()  # the copies cannot be trusted for another call
         self._mirror.close()
         self._begun, self._is_touched = None, False
 
     @contextlib.contextmanager
     def own_write(self, path: Path) -> Iterator[None]:
-        """agentd itself writes this file during a call: an agent's edit of it goes back first, the copy follows."""
+        """Wrap a write by agentd itself during a call: first restore an agent's edit, afterwards update the copy."""
         if self._begun is None or self._own.startswith(".."):
             yield
             return
@@ -160,7 +162,7 @@ class Guard:
             (self._folder / _WRITING).unlink(missing_ok=True)
 
     def _secure(self) -> None:
-        """What an agent did to our own files on disk is undone from memory, so that no other process is misled."""
+        """Undo an agent's tampering with our own files on disk, from memory, so that no other process is misled."""
         assert self._begun is not None
         place = Path(self._common, "agentd")
         is_gone = self._room is not None and call_record.folder_identity(place) != self._room
@@ -180,13 +182,13 @@ class Guard:
         self._note(self._begun.found, [trespass])
 
     def _finish(self, is_agents: _Whose) -> None:
-        """git's own first: its settings and hooks must be ours again before git is asked anything."""
+        """Restore git's own files first: its settings and hooks must be ours again before git runs."""
         assert self._begun is not None
         for name in (GIT, POINTER, USER):
             self._put_back(self._without(name, is_agents, lambda found: []))
         begun, head = self._begun, self._head()
         is_moved = head.branch != begun.head.branch and is_agents(self._head_file("HEAD"))
-        if not is_moved or head.listing == begun.head.listing:  # another branch may have another agentd/ by right
+        if not is_moved or head.listing == begun.head.listing:  # another branch may validly have a different agentd/
             with call_record.comments_settled(self._change, self._mirror, begun.protected.areas[TREE].root):
                 self._put_back(self._without(TREE, is_agents, self._rightful))
         self._put_back(self._without(PROJECT, is_agents, self._rightful_elsewhere))
@@ -199,7 +201,7 @@ class Guard:
     def _without(
         self, name: str, is_agents: _Whose, rightful: Callable[[list[FileDifference]], list[FileDifference]]
     ) -> list[FileDifference]:
-        """What differs in an area and may not; a new folder that holds something rightful is rightful too."""
+        """Return the violations in an area. A new folder that contains something allowed is allowed too."""
         assert self._begun is not None
         what = self._begun.protected
         area = what.areas.get(name)
@@ -221,7 +223,7 @@ class Guard:
         return [one for one in found if one.path not in paths]
 
     def _rightful(self, found: list[FileDifference]) -> list[FileDifference]:
-        """What this stage may edit, and what other changes' work moved."""
+        """Return what this stage may edit, and what work on other changes changed."""
         names = [display_path(self._change, TREE, "", one.path) for one in found]
         made = self._neighbours(names)
         own = f"agentd/changes/{self._change.id}/"
@@ -229,13 +231,13 @@ class Guard:
         def may(one: FileDifference, name: str) -> bool:
             if name.startswith(own) and _LEFTOVER.fullmatch(os.path.basename(name)):
                 return True
-            # no link in the place of a document
+            # a document must not be replaced with a link
             return (one.after is None or stat.S_ISREG(one.after.mode) or one.is_folder) and self._may_edit(name)
 
         return [one for one, name in zip(found, names, strict=True) if may(one, name) or made(name)]
 
     def _rightful_elsewhere(self, found: list[FileDifference]) -> list[FileDifference]:
-        """What other changes' work moved, and what a person checked out there meanwhile."""
+        """Return what work on other changes changed, and what a person checked out there during the call."""
         assert self._begun is not None
         root = self._begun.protected.areas[PROJECT].root
         names = [display_path(self._change, TREE, "", one.path) for one in found]
@@ -255,7 +257,7 @@ class Guard:
         ).made
 
     def _put_back(self, found: list[FileDifference]) -> None:
-        """Noted before it is done, so that it is told whatever happens."""
+        """Restore the paths. They are recorded first, so that they are reported even if this is interrupted."""
         assert self._begun is not None
         planned = restore.plan_restore(self._change, self._begun.protected.areas, self._kept, found)
         if not planned:
@@ -271,12 +273,12 @@ class Guard:
             raise StateError(what, "fix the permissions or free some space, then run the command again")
 
     def _note(self, earlier: Sequence[Violation], new: Sequence[Violation]) -> None:
-        """A second word on a path takes the place of the first, unless that one's kept copy is there."""
+        """Record violations. A new one replaces an earlier one for its path, unless that one's kept copy exists."""
         assert self._begun is not None
         paths = {one.path for one in new}
         stay = [one for one in earlier if one.path not in paths or restore.is_copy_kept(self._change, one)]
         self._begun = replace(self._begun, found=(*stay, *new))
-        with contextlib.suppress(files.CannotWrite):  # a full disk must not keep us from putting back; the end says so
+        with contextlib.suppress(files.CannotWrite):  # a full disk must not stop the restore; the final save reports it
             self._save()
 
     def _save(self) -> None:
@@ -291,16 +293,16 @@ class Guard:
 
     @property
     def _listed(self) -> str:
-        """What the commit has of agentd/."""
+        """The revision of agentd/ in HEAD."""
         return f"HEAD:{worktree_path(self._change, 'agentd')}"
 
     def _head_file(self, name: str) -> FileDifference:
-        """A file of the tree's own git folder as something that differs, to ask whose work that is."""
+        """Return a file of the worktree's git directory as a difference, to ask whether the agent changed it."""
         path = os.path.relpath(os.path.join(git.git_folder(self._change.tree), name), self._common)
         return FileDifference(GIT, path, None, stat_path(self._common, path))
 
     def _changed(self, head: HeadState, is_agents: _Whose) -> tuple[str, ...]:
-        """Of agentd/ the copies have told already whose work it is."""
+        """Return what differs after a judge's call. Files in agentd/ were compared with the copies already."""
         assert self._begun is not None
         tree, root = self._change.tree, self._begun.protected.areas[TREE].root
         names = {one.path for one in self._begun.found}
@@ -308,7 +310,7 @@ class Guard:
             names.add("HEAD")
         try:
             now = git.snapshot(tree)
-        except git.NestedRepository as error:  # there was none before
+        except git.NestedRepository as error:  # it did not exist before the call
             return tuple(sorted({*names, printable_name(error.folder)}))
         words = ("diff-tree", "-r", "--no-renames", "--name-only", "-z")
         for path in filter(None, git.run(tree, *words, self._begun.snapshot, now).split("\0")):
@@ -320,7 +322,7 @@ class Guard:
         return tuple(sorted(names))
 
     def _editable(self, what: ProtectedPaths) -> tuple[str, ...]:
-        """The rule as names, for a process that does not have it."""
+        """Return the paths this stage may edit, for a process that does not have the rule itself."""
         ours = worktree_path(self._change, "agentd/")
         own = f"{ours}changes/{self._change.id}/"
         paths = {f"{own}{name}" for name in _PLAN}
@@ -331,10 +333,10 @@ class Guard:
         return tuple(sorted(name for name in names if self._may_edit(name)))
 
     def _by_time(self, begun: CallStart, end: int | None) -> _Whose:
-        """Whose a difference is, by when it was made; not the file that agentd was just writing."""
+        """Return a function that attributes differences by their time, excluding the file that agentd was writing."""
         writing = _read_text(self._folder / _WRITING)
         if end is not None and end < begun.since:
-            end = None  # of an earlier call
+            end = None  # from an earlier call
         roots = {name: area.root for name, area in begun.protected.areas.items()}
 
         def is_agents(one: FileDifference) -> bool:
@@ -375,7 +377,7 @@ def _time(mark: Path | None) -> int | None:
 
 
 def _moved_at(root: str, path: str, after: FileStamp | None) -> int:
-    """When it became what it is; of what is gone, when the folder it was in last changed."""
+    """Return when the path got its current state; for a deleted path, when its folder last changed."""
     if after is not None and not stat.S_ISDIR(after.mode):
         return after.ctime
     for folder in (path, *parent_folders(path), ""):

@@ -1,4 +1,4 @@
-"""What an agent may not change: agentd's files, git's own, what defines a check, and the user's agentd files."""
+"""What an agent may not change: agentd's files, git's own files, check definitions, and the user's agentd files."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from agentd.guard.scan import ProtectedArea
 from agentd.project import CheckSettings, git, user_config_file, user_config_label
 
 TREE, GIT, POINTER, USER = "tree", "git", "pointer", "user"
-PROJECT = "project"  # the worktree whose configuration is in force, where the change lives in another one
+PROJECT = "project"  # the worktree whose configuration applies, if the change lives in a different one
 
 _HOOKS = (
     *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg"),
@@ -22,7 +22,7 @@ _HOOKS = (
 
 @dataclass(frozen=True)
 class ProtectedPaths:
-    """Areas by name. `sections` are files of the tree of which only a section counts."""
+    """Protected areas by name. `sections` are files of the worktree in which only one section counts."""
 
     areas: Mapping[str, ProtectedArea]
     sections: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def protected_paths(change: Change, checks: Sequence[CheckSettings]) -> Protecte
 
 
 def display_path(change: Change, area: str, root: str, path: str) -> str:
-    """A path as a person reads it: from the project's root, the repository's git folder by its name, home as ~."""
+    """Return a path for display: relative to the project's root, git's files to the main worktree, home as ~."""
     if area == USER:
         return user_config_label(Path(root, path), os.environ)
     if area == PROJECT:
@@ -64,7 +64,7 @@ def display_path(change: Change, area: str, root: str, path: str) -> str:
 
 
 def worktree_path(change: Change, name: str) -> str:
-    """A name of the project as a path from the top of a worktree."""
+    """Return a path of the project relative to the top of a worktree."""
     return os.path.join(change.project.prefix, name)
 
 
@@ -79,7 +79,7 @@ def _git_paths(change: Change, hooks: Sequence[str]) -> tuple[str, ...]:
 
 
 def _hook_paths(change: Change, top: str, hooks: Sequence[str]) -> list[str]:
-    """Hooks that lie in the worktree. A folder that is more than hooks has them by their names."""
+    """Return hooks inside the worktree. If the hooks folder also contains the project, list hooks by name."""
     found = []
     project = os.path.join(top, change.project.prefix)
     for folder in hooks:
@@ -92,14 +92,14 @@ def _hook_paths(change: Change, top: str, hooks: Sequence[str]) -> list[str]:
 
 
 def _hook_folders(change: Change) -> list[str]:
-    """Where git finds hooks, as real paths."""
+    """Return the real paths of the folders where git finds hooks."""
     named = git.run(change.tree, "config", "--type=path", "--get", "core.hooksPath", failing="")
     places = [os.path.join(change.tree, named)] if named else []
     return [os.path.realpath(place) for place in (*places, os.path.join(change.project.repo.common, "hooks"))]
 
 
 def _real(file: Path) -> list[str]:
-    """A file and where it leads if it is a link, from / on."""
+    """Return a file and, if it is a link, its target, relative to /."""
     return [os.path.realpath(file.parent)[1:] + f"/{file.name}", os.path.realpath(file)[1:]]
 
 

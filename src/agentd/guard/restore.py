@@ -1,4 +1,4 @@
-"""What differs and may not: planned as it will be told, then put back; whatever stands there now is kept."""
+"""Restore what an agent may not change: plan and report it, then write it back and keep the current version."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from agentd.guard.scan import FileStamp, ProtectedArea, open_file, open_folder, 
 from agentd.guard.snapshot import FileCopy, FileDifference, Snapshot, TamperedCopy
 from agentd.project import git
 
-HALF = re.compile(r"\.\d+-[0-9a-f]{16}\.tmp")  # what a guard that was killed here leaves behind
+HALF = re.compile(r"\.\d+-[0-9a-f]{16}\.tmp")  # temporary file of a guard that was killed
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -26,11 +26,10 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def restore_path(
     mirror: Snapshot, root: str, one: FileDifference, kept: Path, flush: bool, data: bytes | None = None
 ) -> None:
-    """`kept` is where the version of now goes, whole and exact; nothing goes there if nothing stands here.
+    """Restore one path. Its current version, if any, is moved or copied unchanged to `kept`.
 
-    `data`: the bytes of a file, if others than those of its copy.
-
-    `flush`: it is on disk when this returns; where there are thousands, the caller sees to that at once.
+    `data` replaces the bytes of the file's copy. With `flush`, the result is on disk on return; a caller that restores
+    many files syncs once instead.
     """
     above, _, leaf = one.path.rpartition("/")
     with _reached(root, above, kept) as handle:
@@ -49,7 +48,7 @@ def restore_path(
 
 @contextlib.contextmanager
 def _reached(root: str, path: str, kept: Path) -> Iterator[int]:
-    """The folder's handle. What is missing of the way is made; what stands in it is moved to the kept things."""
+    """Open a folder. Missing parents are created; anything in the way is moved next to the kept files."""
     if not _is_clear(root, path):
         _clear(root, path.split("/"), kept)
     with open_folder(root, path) as handle:
@@ -84,7 +83,7 @@ def _look(name: str, handle: int) -> FileStamp | None:
 
 
 def _keep(handle: int, name: str, root: str, path: str, kept: Path) -> None:
-    """A folder is moved away. Of anything else the kept one is a second name, or a copy where that cannot be."""
+    """Keep the current version: move a folder; hard-link anything else, or copy it if that fails."""
     seen = _look(name, handle)
     if seen is None:
         return
@@ -92,7 +91,7 @@ def _keep(handle: int, name: str, root: str, path: str, kept: Path) -> None:
     if stat.S_ISDIR(seen.mode):
         try:
             os.rename(name, kept, src_dir_fd=handle)
-        except OSError:  # another file system
+        except OSError:  # a different file system
             shutil.copytree(os.path.join(root, path), kept, symlinks=True)
         return
     try:
@@ -114,7 +113,7 @@ def _copy(handle: int, name: str, seen: FileStamp, kept: Path) -> None:
 def _remove(handle: int, name: str) -> None:
     seen = _look(name, handle)
     if seen is None:
-        return  # a folder was moved away already
+        return  # a folder was already moved away
     if stat.S_ISDIR(seen.mode):
         shutil.rmtree(name, dir_fd=handle)
     else:
@@ -129,12 +128,12 @@ def _put_folder(handle: int, name: str, root: str, one: FileDifference, before: 
     try:
         with open_folder(root, one.path) as inner:
             os.fchmod(inner, stat.S_IMODE(before.mode))
-    except PermissionError:  # closed to ourselves
+    except PermissionError:  # we have no access to the folder
         os.chmod(name, stat.S_IMODE(before.mode), dir_fd=handle)
 
 
 def _put(pieces: Iterable[bytes], handle: int, name: str, before: FileCopy, flush: bool) -> None:
-    """A file or link as it was, whole or not at all."""
+    """Write a file or link as it was, atomically."""
     if (seen := _look(name, handle)) and stat.S_ISDIR(seen.mode):
         shutil.rmtree(name, dir_fd=handle)  # it was copied, not moved
     temporary = f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
@@ -159,7 +158,7 @@ def _put(pieces: Iterable[bytes], handle: int, name: str, before: FileCopy, flus
         raise
 
 
-_MANY = 100  # files; more are brought to disk at once
+_MANY = 100  # files; for more than this, sync once at the end
 _COMMITTED = "Its copy was tampered with, so the committed version was put there."
 _LEFT = "It could not be put back, because its copy was tampered with: it stays as it is until a person has looked."
 
@@ -169,20 +168,20 @@ class PlannedRestore(NamedTuple):
     root: str
     kept: Path
     trespass: Violation
-    is_told: bool  # not what lies in a folder that is told, nor what we left ourselves
+    is_told: bool  # not for the contents of a reported folder, nor for our own leftovers
 
 
 def plan_restore(
     change: Change, areas: Mapping[str, ProtectedArea], kept: Path, found: Sequence[FileDifference]
 ) -> list[PlannedRestore]:
-    """A folder that came, went or became something else is told once, with all that is in it."""
+    """Plan the restore. A folder that was created, deleted or replaced is reported once, including its contents."""
     planned: list[PlannedRestore] = []
     covered = ""
     for one in found:
         root = areas[one.area].root
         is_inside = bool(covered) and one.path.startswith(covered)
         if is_inside and one.before is None:
-            continue  # it goes with its folder
+            continue  # removed with its folder
         place = _free(kept / one.area / one.path)
         name = printable_name(display_path(change, one.area, root, one.path))
         what: What = "created" if one.before is None else "deleted" if one.after is None else "changed"
@@ -198,7 +197,7 @@ def plan_restore(
 def carry_out_restore(
     change: Change, mirror: Snapshot, commit: str, planned: Sequence[PlannedRestore]
 ) -> tuple[list[Violation], list[str]]:
-    """What was put back, and what could not be, with the reason. `commit`: where a lost copy is looked for."""
+    """Return what was restored, and what could not be, with the reason. A lost copy is read from `commit` instead."""
     done: list[Violation] = []
     failed: list[str] = []
     for one in planned:
@@ -220,7 +219,7 @@ def is_copy_kept(change: Change, trespass: Violation) -> bool:
 
 
 def _put_back(change: Change, mirror: Snapshot, commit: str, one: PlannedRestore, flush: bool) -> str:
-    """What there is to say about it, "" if it is as it was."""
+    """Restore one path. Return a note if it is not exactly as before, else an empty string."""
     difference, note, data = one.difference, "", None
     before = difference.before
     if before and stat.S_ISREG(before.seen.mode) and not _is_whole(mirror, before):
@@ -244,7 +243,7 @@ def _is_whole(mirror: Snapshot, copy: FileCopy) -> bool:
 
 
 def _committed(one: PlannedRestore, commit: str) -> bytes | None:
-    """The bytes that git has of it; None if it has none."""
+    """Return the committed content of the file, or None if git has none."""
     if one.difference.area not in (TREE, PROJECT):
         return None
     revision = commit if one.difference.area == TREE else "HEAD"

@@ -1,6 +1,6 @@
-"""Looking at protected places. Folders are opened one under the other and never through a link.
+"""Read protected paths. Folders are opened one inside the other and never through a link.
 
-So nothing planted in their place leads out of the root.
+So nothing planted in their place can lead out of the root.
 """
 
 import contextlib
@@ -10,15 +10,15 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-DEPTH = 64  # folders held open at once; what lies deeper is seen as part of the last of them
+DEPTH = 64  # folders held open at once; anything deeper counts as part of the last one
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# NONBLOCK: a pipe without a writer must not hold us
+# NONBLOCK: opening a pipe without a writer must not block
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class ProtectedArea(NamedTuple):
-    """Protected places below one root: files, or folders with all that is in them."""
+    """Protected paths below one root: files, or folders with all their contents."""
 
     root: str
     paths: tuple[str, ...]
@@ -28,20 +28,20 @@ class ProtectedArea(NamedTuple):
 class FileStamp(NamedTuple):
     mode: int
     mtime: int
-    ctime: int  # 0 in a copy: too fresh to go by, so the bytes are compared
+    ctime: int  # 0 in a copy: too recent to be reliable, so the bytes are compared
     size: int
     inode: int
 
 
-Visit = Callable[[str, FileStamp, int, str], None]  # a path, how it looks, its folder's handle and its name in there
+Visit = Callable[[str, FileStamp, int, str], None]  # path, stamp, handle of its folder, name in that folder
 
 
 def scan_area(area: ProtectedArea, visit: Visit) -> None:
-    """Everything in the area, each folder before what is in it."""
+    """Visit everything in the area, each folder before its contents."""
 
     for path in area.paths:
         above, _, leaf = path.rpartition("/")
-        with contextlib.suppress(OSError), open_folder(area.root, above) as handle:  # not there, or no way to it
+        with contextlib.suppress(OSError), open_folder(area.root, above) as handle:  # missing or not reachable
             seen = stat_name(leaf, handle)
             visit(path, seen, handle, leaf)
             if stat.S_ISDIR(seen.mode):
@@ -52,7 +52,7 @@ def _inside(path: str, above: int, name: str, visit: Visit, depth: int, left_out
     try:
         handle = os.open(name, _FOLDER, dir_fd=above)
     except OSError:
-        return  # gone, swapped or closed to us: then it differs by itself
+        return  # deleted, replaced or not accessible: it is reported as a difference anyway
     try:
         with os.scandir(handle) as entries:
             for entry in entries:
@@ -72,7 +72,7 @@ def _inside(path: str, above: int, name: str, visit: Visit, depth: int, left_out
 
 @contextlib.contextmanager
 def open_folder(root: str, path: str) -> Iterator[int]:
-    """A handle of a folder below the root, with no link on the way; a link on it is NotADirectoryError."""
+    """Open a folder below the root without following links; raise NotADirectoryError if there is one on the path."""
     parts = path.split("/") if path else []
     if ".." in parts:
         raise OSError(errno.EINVAL, "it leads out of its root")
@@ -101,7 +101,7 @@ def stat_name(name: str, handle: int) -> FileStamp:
 
 
 def stat_path(root: str, path: str) -> FileStamp | None:
-    """None: nothing is there, or no way to it."""
+    """Return the stamp of a path, or None if it is missing or not reachable."""
     above, _, leaf = path.rpartition("/")
     try:
         with open_folder(root, above) as handle:
@@ -121,6 +121,6 @@ def stamp_of(found: os.stat_result) -> FileStamp:
 
 
 def parent_folders(path: str) -> list[str]:
-    """The folders a path lies in, the nearest first."""
+    """Return the folders that contain a path, nearest first."""
     parts = path.split("/")
     return ["/".join(parts[:number]) for number in range(len(parts) - 1, 0, -1)]

@@ -1,6 +1,6 @@
-"""Copies of protected files as they were before an agent call, kept from call to call of a run, and what differs now.
+"""Copies of protected files from before an agent call, kept across the calls of a run, and the differences from them.
 
-A file whose stat has not moved is neither copied nor read again.
+A file whose stat is unchanged is neither copied nor read again.
 """
 
 import contextlib
@@ -22,23 +22,23 @@ _FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class TamperedCopy(OSError):
-    """Somebody wrote into the copies."""
+    """Raised when someone has written to the copies."""
 
     def __init__(self) -> None:
         super().__init__(0, "its copy was tampered with")
 
 
-Fill = Callable[[Iterator[bytes]], tuple[int, int, str]]  # a file's bytes -> where they begin, how many, their hash
+Fill = Callable[[Iterator[bytes]], tuple[int, int, str]]  # a file's bytes -> their offset, size and hash
 
 
 class CopyStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._handle = -1
-        self._left: FileStamp | None = None  # how it looked when we last wrote
+        self._left: FileStamp | None = None  # of the file when we last wrote it
 
     def open(self) -> bool:
-        """The one that is there; False if there is none that can be read."""
+        """Open the existing file; return False if there is none that can be read."""
         self.close()
         try:
             self._open(_FLAGS)
@@ -56,7 +56,7 @@ class CopyStore:
         self.close()
 
     def pieces(self, start: int, size: int, hash_: str) -> Iterator[bytes]:
-        """They count when the last one came without an error: only then are all as they came in."""
+        """Yield the bytes. They are verified only once the iteration ends without an error."""
         hasher = hashlib.sha256()
         end = start + size
         while start < end:
@@ -94,14 +94,14 @@ class CopyStore:
             self._left = stamp_of(os.fstat(self._handle))
 
     def is_untouched(self) -> bool:
-        """The file on disk is the one we wrote last."""
+        """Return whether the file on disk is the one we wrote last."""
         try:
             return stamp_of(os.lstat(self._path)) == self._left
         except OSError:
             return False
 
     def rewrite(self) -> None:
-        """All that we hold, on disk again under its name, which is free."""
+        """Write everything to disk again under the same name, which must not exist."""
         old, closing, place = self._handle, self._closing, 0
         with self._told():
             self._open(_FLAGS | os.O_CREAT | os.O_EXCL)
@@ -133,18 +133,18 @@ def hash_pieces(pieces: Iterator[bytes]) -> str:
     return hasher.hexdigest()
 
 
-_RACY = 50_000_000  # ns: a write this soon after another may leave the same stat behind
+_RACY = 50_000_000  # ns: a second write this soon after the first may leave the same stat
 
 
 class FileCopy(NamedTuple):
     seen: FileStamp
-    start: int = -1  # of a file's bytes in the store; -1: there are none
+    start: int = -1  # offset of the file's bytes in the store; -1: not stored
     target: str = ""  # of a link
     hash: str = ""  # of a file's bytes
 
 
 class FileDifference(NamedTuple):
-    """Of one path: its copy (None: it was not there) and how it looks now (None: it is gone)."""
+    """A path that differs: its copy (None: it did not exist) and its current stamp (None: it was deleted)."""
 
     area: str
     path: str
@@ -160,20 +160,20 @@ class FileDifference(NamedTuple):
         return self.after is not None and stat.S_ISDIR(self.after.mode)
 
 
-Row = list[Any]  # a copy as JSON has it; there are tens of thousands, and few are looked at
+Row = list[Any]  # a copy as JSON; there are tens of thousands, and few are accessed
 
 
 class Snapshot:
-    """The copies: their stats and hashes in `mirror.json` and in memory, which counts; their bytes in `store`."""
+    """The copies: stats and hashes in `mirror.json` and in memory, which is authoritative; bytes in `store`."""
 
     def __init__(self, folder: Path) -> None:
         self._table = folder / "mirror.json"
         self._store = CopyStore(folder / "store")
         self._rows: dict[str, dict[str, Row]] = {}
-        self._left: FileStamp | None = None  # how the table looked when we last wrote it
+        self._left: FileStamp | None = None  # of the table when we last wrote it
 
     def load(self) -> bool:
-        """False if there is none that can be read."""
+        """Load the snapshot from disk; return False if there is none that can be read."""
         self._rows = {}
         try:
             self._rows = json.loads(self._table.read_bytes())
@@ -189,7 +189,7 @@ class Snapshot:
         return tuple(self._rows.get(area, ()))
 
     def take(self, areas: Mapping[str, ProtectedArea]) -> None:
-        """Make the copies be what is there now; only what moved is read."""
+        """Update the copies to the current state; only files whose stat changed are read."""
         before = dict(self._rows)
         with self._store.filling() as fill:
             for name, area in areas.items():
@@ -198,7 +198,7 @@ class Snapshot:
             self._save()
 
     def follow(self, name: str, root: str, path: str) -> None:
-        """The copy of one file becomes what is there now."""
+        """Update the copy of one file to its current state."""
         rows = self._rows.setdefault(name, {})
         old = {path: rows.pop(path)} if path in rows else {}
         with self._store.filling() as fill:
@@ -206,7 +206,7 @@ class Snapshot:
         self._save()
 
     def lay(self, name: str, path: str, data: bytes, like: FileStamp) -> None:
-        """The copy of one file becomes these bytes, with the rights that it had, else those of `like`."""
+        """Replace the copy of one file with these bytes. It keeps its permissions; a new one gets those of `like`."""
         rows = self._rows.setdefault(name, {})
         if path in rows and _copy(rows[path]).hash == hash_pieces(iter((data,))):
             return
@@ -217,7 +217,7 @@ class Snapshot:
         self._save()
 
     def adopt(self, name: str, other: "Snapshot", theirs: Sequence[FileDifference]) -> dict[str, Row | None]:
-        """Another guard's copies of these paths take the place of ours; what ours were is returned."""
+        """Replace our copies of these paths with another guard's, and return ours."""
         rows = self._rows[name]
         ours: dict[str, Row | None] = {}
         with self._store.filling() as fill:
@@ -227,7 +227,7 @@ class Snapshot:
                     try:
                         start = fill(other.pieces(copy))[0] if copy.start >= 0 else -1
                     except OSError:
-                        continue  # then ours has to do
+                        continue  # keep our own copy
                     row = [*copy.seen._replace(ctime=0), start, copy.target, copy.hash]
                 ours[one.path] = rows.pop(one.path, None)
                 if row:
@@ -236,7 +236,7 @@ class Snapshot:
         return ours
 
     def is_as(self, row: Row | None, one: FileDifference, root: str) -> bool:
-        """What is there now is what the row tells; None: nothing."""
+        """Return whether the current state of a path matches the row; None means that it does not exist."""
         if row is None or one.after is None:
             return row is None and one.after is None
         above, _, leaf = one.path.rpartition("/")
@@ -247,7 +247,7 @@ class Snapshot:
             return False
 
     def differences(self, name: str, area: ProtectedArea) -> list[FileDifference]:
-        """What was changed, deleted or created, folders before what is in them."""
+        """Return what was changed, deleted or created, folders before their contents."""
         below = tuple(f"{path}/" for path in area.paths)
         rows = self._rows.get(name, {})
         missing = {path: row for path, row in rows.items() if path in area.paths or path.startswith(below)}
@@ -265,25 +265,25 @@ class Snapshot:
         return sorted(found, key=lambda one: one.path.split("/"))
 
     def pieces(self, copy: FileCopy) -> Iterator[bytes]:
-        """The bytes of a copied file; they count when the last one came without an error."""
+        """Return the bytes of a copied file. They are verified only once the iteration ends without an error."""
         if copy.start < 0:
             raise OSError(0, "it could not be read before the call")
         return self._store.pieces(copy.start, copy.seen.size, copy.hash)
 
     def is_untouched(self) -> bool:
-        """On disk everything is as we left it."""
+        """Return whether everything on disk is as we left it."""
         try:
             return stamp_of(os.lstat(self._table)) == self._left and self._store.is_untouched()
         except OSError:
             return False
 
     def remove(self) -> None:
-        """Off the disk: the next ones are made from nothing."""
+        """Remove the copies from disk; the next snapshot starts from scratch."""
         self._table.unlink(missing_ok=True)
         self._store.remove()
 
     def rewrite(self) -> None:
-        """On disk again, as we have it, into a folder without them."""
+        """Write the copies to disk again from memory, into an empty folder."""
         self._store.rewrite()
         self._save()
 
@@ -305,7 +305,7 @@ def _taken(old: Mapping[str, Row], area: ProtectedArea, fill: Fill) -> dict[str,
         if stat.S_ISREG(seen.mode):
             with contextlib.suppress(OSError), open_file(leaf, handle) as file:
                 start, size, hash_ = fill(_read(file))
-                seen = seen._replace(size=size)  # as many as were copied
+                seen = seen._replace(size=size)  # the size that was copied
         elif stat.S_ISLNK(seen.mode):
             with contextlib.suppress(OSError):
                 target = os.readlink(leaf, dir_fd=handle)
@@ -323,7 +323,7 @@ def _read(file: int) -> Iterator[bytes]:
 
 
 def _differs(old: FileCopy, seen: FileStamp, handle: int, leaf: str) -> bool:
-    """The stat moved; only content and rights count."""
+    """Return whether a path whose stat changed really differs: only content and permissions count."""
     if old.seen.mode != seen.mode:
         return True
     if stat.S_ISDIR(seen.mode):
@@ -338,7 +338,7 @@ def _differs(old: FileCopy, seen: FileStamp, handle: int, leaf: str) -> bool:
         with open_file(leaf, handle) as file:
             return hash_pieces(_read(file)) != old.hash
     except OSError:
-        return True  # nobody can say that it is the same
+        return True  # it cannot be verified, so assume that it differs
 
 
 def _copy(row: Row) -> FileCopy:
