@@ -1,7 +1,7 @@
 """The repository and how agentd is set up in it.
 
 layout      where everything is: the project in each worktree, and its local state
-git         the git layout read from files; everything else by the git command
+git         the git layout read from files; everything else through the git command
 config      agentd/config.toml, its layers and the schema of its keys
 trust       commands that a repository wants to run, trusted by hash
 detection   the checks a project seems to have

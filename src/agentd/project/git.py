@@ -1,4 +1,4 @@
-"""git: the layout is read from its files (no process, for quick commands), everything else by the git command."""
+"""git: the layout is read from files (no process, so quick commands stay fast), the rest through the git command."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agentd.domain import NoGit, SetupError
 
-# Set by a hook: where git shall work, whatever folder a command runs in.
+# Set by a hook: they redirect git to a repository, regardless of the folder a command runs in.
 LOCATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
 _object_folder: ContextVar[str] = ContextVar("object_folder", default="")
 
@@ -19,7 +19,7 @@ class GitFailed(SetupError):
 
 
 class NestedRepository(GitFailed):
-    """A repository without a commit lies in the work tree: git cannot take that in."""
+    """Raised for a repository without a commit inside the worktree: git cannot add it."""
 
     def __init__(self, folder: str) -> None:
         hint = f"commit something in {folder}, remove it, or name it in .gitignore; then run the command again"
@@ -28,18 +28,18 @@ class NestedRepository(GitFailed):
 
 
 class Worktree(NamedTuple):
-    """A work tree and the branch it has checked out (None: detached)."""
+    """A worktree and the branch it has checked out (None: detached)."""
 
     path: str
     branch: str | None
 
 
 class Repository(NamedTuple):
-    """The repository as seen from one of its work trees."""
+    """The repository as seen from one of its worktrees."""
 
-    top: str  # the work tree we stand in
-    common: str  # the git folder that all work trees share
-    main: str  # the main work tree; for a bare repository the folder it lies in
+    top: str  # the current worktree
+    common: str  # the git directory that all worktrees share
+    main: str  # the main worktree; for a bare repository, its parent folder
 
 
 def find_repository(start: str) -> Repository:
@@ -59,7 +59,7 @@ def find_repository(start: str) -> Repository:
 
 
 def git_folder(tree: str) -> str:
-    """The worktree's own git folder: that of the repository, or the one a linked worktree points to."""
+    """Return the worktree's own git directory: the repository's, or the one a linked worktree points to."""
     entry = os.path.join(tree, ".git")
     if os.path.isfile(entry):
         return _join(tree, _read(entry).removeprefix("gitdir:").strip())
@@ -67,7 +67,7 @@ def git_folder(tree: str) -> str:
 
 
 def _linked(top: str, entry: str) -> Repository:
-    """`.git` is a file: a linked work tree, a submodule, or a git folder kept elsewhere."""
+    """Resolve a `.git` file: a linked worktree, a submodule, or a git directory kept elsewhere."""
     own = git_folder(top)
     if not os.path.isdir(own):
         raise NoGit(f"{entry} points to {own}, which is not there", "git worktree repair, run in the main work tree")
@@ -79,7 +79,7 @@ def _linked(top: str, entry: str) -> Repository:
 
 
 def worktrees(repo: Repository) -> list[Worktree]:
-    """All work trees that are there, the main one first. One deleted by hand is left out."""
+    """Return all existing worktrees, the main one first. Worktrees deleted by hand are left out."""
     found = []
     if repo.main == repo.top or os.path.join(repo.main, ".git") == repo.common:
         found.append(Worktree(repo.main, _branch(repo.main, repo.common)))
@@ -100,20 +100,20 @@ def _branch(tree: str, own: str) -> str | None:
 
 
 def head_ref(tree: str) -> str:
-    """The full name of the branch that is checked out; empty when HEAD is detached."""
+    """Return the full name of the checked-out branch; empty if HEAD is detached."""
     return _head_ref(tree, git_folder(tree))
 
 
 def _head_ref(tree: str, own: str) -> str:
     head = _read(os.path.join(own, "HEAD")).strip()
-    if head == "ref: refs/heads/.invalid":  # the reftable format keeps HEAD elsewhere
+    if head == "ref: refs/heads/.invalid":  # the reftable format stores HEAD elsewhere
         return run(tree, "symbolic-ref", "--quiet", "HEAD", failing="")
     return head.removeprefix("ref: ") if head.startswith("ref: ") else ""
 
 
 def resolve(tree: str, *names: str) -> list[str]:
-    """The objects that these names stand for, by one process; empty for a name that stands for none."""
-    if any("\n" in name for name in names):  # each line is a name there
+    """Return the object ids of these names, using one process; empty for a name that does not resolve."""
+    if any("\n" in name for name in names):  # the batch input has one name per line
         return [run(tree, "rev-parse", "--verify", "--quiet", name, failing="") for name in names]
     found = run(tree, "cat-file", "--batch-check=%(objectname)", stdin="".join(f"{name}\n" for name in names))
     return ["" if row.endswith((" missing", " ambiguous")) else row for row in found.split("\n")]
@@ -124,7 +124,7 @@ def branches(repo: Repository) -> set[str]:
 
 
 def merged_branches(tree: str) -> dict[str, str]:
-    """Branches whose every commit is in the tree's HEAD, with their tips."""
+    """Return the branches whose commits are all contained in the worktree's HEAD, with their tips."""
     if not head_commit(tree):
         return {}
     rows = run(tree, "for-each-ref", "--merged", "HEAD", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads")
@@ -132,17 +132,17 @@ def merged_branches(tree: str) -> dict[str, str]:
 
 
 def head_commit(tree: str) -> str | None:
-    """None before the first commit."""
+    """Return the commit of HEAD, or None before the first commit."""
     return run(tree, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", failing="") or None
 
 
 def snapshot(tree: str) -> str:
-    """The work tree as a git tree, untracked files included, without touching the index or any file."""
-    import tempfile  # late: only makers and judges of code get here
+    """Return the worktree as a git tree, untracked files included, without touching the index or any file."""
+    import tempfile  # deferred: only code authors and judges need it
 
     with tempfile.TemporaryDirectory(prefix="agentd-") as folder:
         index = os.path.join(folder, "index")
-        run(tree, "read-tree", "HEAD", index=index, failing="")  # there is no HEAD before the first commit
+        run(tree, "read-tree", "HEAD", index=index, failing="")  # fails before the first commit, when there is no HEAD
         try:
             run(tree, "add", "--all", "--", ".", index=index)
         except GitFailed as error:
@@ -154,7 +154,7 @@ def snapshot(tree: str) -> str:
 
 @contextmanager
 def new_objects_in(folder: str) -> Iterator[None]:
-    """Write objects to this folder instead of the repository. Its info/alternates names the repository's own."""
+    """Write objects to this folder instead of the repository. Its info/alternates must name the repository's own."""
     token = _object_folder.set(folder)
     try:
         yield
@@ -164,14 +164,14 @@ def new_objects_in(folder: str) -> Iterator[None]:
 
 def user_name(tree: str) -> str:
     name = run(tree, "config", "user.name", failing="") or os.environ.get("USER") or "unknown"
-    return name.encode(errors="surrogateescape").decode(errors="replace")  # it may be written in another encoding
+    return name.encode(errors="surrogateescape").decode(errors="replace")  # it may be in another encoding
 
 
 def run(
     tree: str, *arguments: str, failing: str | None = None, index: str | None = None, stdin: str | None = None
 ) -> str:
-    """What git prints, without its last newline. A failure is an error, or `failing` where that is an answer."""
-    import subprocess  # late: reading commands rarely get here
+    """Return git's output without trailing newlines. A failure raises GitFailed, or returns `failing` if given."""
+    import subprocess  # deferred: read-only commands rarely need it
 
     command = ["git", "-C", tree, *arguments]
     try:
@@ -195,8 +195,8 @@ def run(
 
 
 def run_bytes(tree: str, *arguments: str) -> bytes:
-    """What git prints, byte for byte: a carriage return in a file ends no line here."""
-    import subprocess  # late: see above
+    """Return git's output byte for byte: text mode would convert carriage returns."""
+    import subprocess  # deferred: see above
 
     done = subprocess.run(["git", "-C", tree, *arguments], capture_output=True, env=environment(), check=False)
     if done.returncode:
@@ -206,15 +206,15 @@ def run_bytes(tree: str, *arguments: str) -> bytes:
 
 
 def succeeds(tree: str, *arguments: str) -> bool:
-    """Where the exit code is the answer."""
-    import subprocess  # late: see above
+    """Return whether the command succeeds, for commands whose exit code is the answer."""
+    import subprocess  # deferred: see above
 
     command = ["git", "-C", tree, *arguments]
     return subprocess.run(command, capture_output=True, env=environment(), check=False).returncode == 0
 
 
 def environment(index: str | None = None) -> dict[str, str]:
-    """git speaks English, asks nothing, and does not follow a hook's GIT_DIR to another repository."""
+    """Return the environment for git: English, no prompts, and no redirection by a hook's GIT_DIR."""
     kept = {name: value for name, value in os.environ.items() if name not in LOCATIONS}
     own = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"} | ({"GIT_INDEX_FILE": index} if index else {})
     if folder := _object_folder.get():

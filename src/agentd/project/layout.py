@@ -41,7 +41,7 @@ class Project(NamedTuple):
         """Return a path in the local state, which all worktrees share and which is never committed."""
         folder = os.path.join(self.repo.common, "agentd")
         if self.prefix:
-            from urllib.parse import quote  # late: most projects are whole repositories
+            from urllib.parse import quote  # deferred: most projects are whole repositories
 
             folder = os.path.join(folder, "projects", quote(self.prefix, safe="", errors="surrogateescape"))
         return os.path.join(folder, *parts)
@@ -83,6 +83,6 @@ def _upward(tree: str, prefix: str) -> str | None:
 
 
 def _path(*parts: str) -> "Path":
-    from pathlib import Path  # late: `list` does not need it, and it takes a tenth of its time
+    from pathlib import Path  # deferred: `list` does not need it, and importing it takes a tenth of its time
 
     return Path(*parts)

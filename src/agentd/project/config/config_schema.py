@@ -1,5 +1,7 @@
-"""Which keys exist, and what each may hold. The defaults are in template.toml and in the declarations of
-validation rules, and nowhere else."""
+"""Which keys exist, and what values they accept.
+
+The defaults are defined only in template.toml and in the declarations of validation rules.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -34,7 +36,7 @@ ASK = "ask"
 
 
 def _fields(items: Sequence[object], key: str) -> Iterator[tuple[int, object]]:
-    """That key of every item that has it; what is wrong with the others is said elsewhere."""
+    """Yield that key of every item that has it; other checks report the items that do not."""
     for index, item in enumerate(items):
         if isinstance(item, dict) and key in item:
             yield index, item[key]
@@ -67,7 +69,7 @@ def _levels_once(items: Sequence[object], path: KeyPath) -> Iterator[ShapeProble
                 )
             seen.append(level)
     left = [str(level) for level in Complexity if level not in seen]
-    # A level that is misspelt or forgotten has been reported.
+    # A misspelled or missing level has been reported already.
     whole = len(given) == len(items) and all(level in tuple(Complexity) for level in seen)
     if items and left and whole:
         yield ShapeProblem(
@@ -165,7 +167,7 @@ SCHEMA = Table(
 
 
 def shape_at(path: KeyPath) -> Shape | None:
-    """The shape of a key, None if there is no such key."""
+    """Return the shape of a key, or None if there is no such key."""
     shape: Shape | None = SCHEMA
     for part in path:
         if isinstance(shape, MapOf):

@@ -1,4 +1,4 @@
-"""One set of values out of all layers: tables key by key, lists whole, the higher layer wins."""
+"""Merge all layers into one set of values: tables key by key, lists whole, higher layers win."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ class ConfigLeaf(NamedTuple):
 
 
 class LayerReading(NamedTuple):
-    """A layer held against the schema: what fits, and what is wrong."""
+    """A layer checked against the schema: its valid values, and its problems."""
 
     layer: ConfigLayer
     leaves: Mapping[KeyPath, Any]
@@ -25,7 +25,7 @@ class LayerReading(NamedTuple):
 
 
 class MergedConfig(NamedTuple):
-    """The values in force in the order of the schema, and who first named each agent and each price."""
+    """The effective values in schema order, and the layer that first names each agent and each price."""
 
     leaves: Mapping[KeyPath, ConfigLeaf]
     names: Mapping[KeyPath, ConfigLayer]
@@ -49,7 +49,7 @@ def read_layer(layer: ConfigLayer) -> LayerReading:
 
 
 def _touches(path: KeyPath, broken: Sequence[KeyPath]) -> bool:
-    """Something is wrong with the value, within it or around it."""
+    """Return whether a problem is in the value, inside it or around it."""
     return any(path[: len(other)] == other[: len(path)] for other in broken)
 
 
@@ -71,7 +71,7 @@ def _leaves(shape: Shape, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, 
 
 
 def merge_layers(default: LayerReading, readings: Sequence[LayerReading]) -> MergedConfig:
-    """`readings` from the lowest layer to the highest, without the defaults."""
+    """Merge `readings`, ordered from the lowest layer to the highest, without the defaults."""
     names: dict[KeyPath, ConfigLayer] = {}
     for reading in (default, *readings):
         for path in reading.names:
@@ -86,7 +86,7 @@ def merge_layers(default: LayerReading, readings: Sequence[LayerReading]) -> Mer
 
 
 class _KindChange(NamedTuple):
-    """An agent whose kind a layer changes starts anew there: what lower ones say is for another program."""
+    """An agent's kind and the layer that set it. Lower layers are ignored: their values are for another program."""
 
     kind: str
     since: LayerRank
@@ -103,7 +103,7 @@ def _kinds(names: Mapping[KeyPath, ConfigLayer], readings: Sequence[LayerReading
 
 
 def _defaults(default: LayerReading, kinds: Mapping[str | int, _KindChange]) -> Iterator[tuple[KeyPath, ConfigLeaf]]:
-    """The defaults of an agent are those of its kind, whatever its name."""
+    """Yield the defaults. Those of an agent are the defaults of its kind, whatever its name."""
     for path, value in default.leaves.items():
         if path[0] != AGENTS:
             yield path, ConfigLeaf(value, default.layer)

@@ -1,4 +1,4 @@
-"""Where values come from: files, the environment and `--set`. Each is read into a layer, or into a fault."""
+"""Configuration sources: files, the environment and `--set`. Each is read into a layer, or into a fault."""
 
 import os
 import re
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from agentd.domain import KeyPath, MapOf, Shape, Table, Text, nearest_word, printable, show_value
 from agentd.project.config.config_schema import SCHEMA, shape_at
 
-# No key of ours lies this deep, and a file from elsewhere may go deeper than Python can follow.
+# No key of ours is nested this deep, and an untrusted file may be nested deeper than Python can recurse.
 _DEPTH = 10
-# What can hold a line break, or hide a bracket.
+# Tokens that can contain a line break or hide a bracket.
 _TOKEN = re.compile(
     r'''
     """ (?: [^\\] | \\. )*? "{3,5} | \'\'\' .*? \'{3,5}
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """The first line of every table, key and list item of a text that tomllib has read without complaint."""
+    """Return the first line of every table, key and list item of a text that tomllib has parsed successfully."""
     lines: dict[KeyPath, int] = {}
     items: dict[KeyPath, int] = {}
     table: KeyPath = ()
@@ -43,7 +43,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Each header and each `key = value` with its line; a value may go over many lines."""
+    """Yield each header and each `key = value` with its line; a value may span many lines."""
     text += "\n"
     start, line, depth = 0, 1, 0
     for token in _TOKEN.finditer(text):
@@ -61,7 +61,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _header(tree: dict[str, Any], items: dict[KeyPath, int]) -> KeyPath:
-    """The path that a header opens; `items` counts the tables of each list so far."""
+    """Return the path that a header opens; `items` counts the tables of each list so far."""
     path: KeyPath = ()
     while tree:
         [(key, inner)] = tree.items()
@@ -86,7 +86,7 @@ def _paths(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
 
 
 PREFIX = "AGENTD_"
-# Without a double underscore a variable is only ours if it is this one.
+# The only variable without a double underscore that belongs to the configuration.
 PROJECT_NAME = "AGENTD_PROJECT_NAME"
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
@@ -105,7 +105,7 @@ class LayerRank(IntEnum):
 
 
 class ConfigLayer:
-    """Values from one place. Every variable and every `--set` is a layer of its own."""
+    """Values from one source. Every variable and every `--set` is a layer of its own."""
 
     def __init__(self, rank: LayerRank, label: str, tree: Mapping[str, Any], text: str = "") -> None:
         self.rank = rank
@@ -118,7 +118,7 @@ class ConfigLayer:
         return key_lines(self.text)
 
     def line(self, path: KeyPath) -> int:
-        """The line of the key or table; 0 if the layer is no file."""
+        """Return the line of the key or table; 0 if the layer is not a file."""
         return self._lines.get(path, 0)
 
     def where(self, path: KeyPath) -> str:
@@ -127,7 +127,7 @@ class ConfigLayer:
 
 
 class ConfigFault(NamedTuple):
-    """One line of the error that a person gets to see."""
+    """One line of the error message shown to the user."""
 
     rank: LayerRank
     label: str
@@ -149,7 +149,7 @@ def file_layer(rank: LayerRank, label: str, file: Path) -> ConfigLayer | ConfigF
     except OSError as error:
         return ConfigFault(rank, label, 0, f"cannot be read: {error.strerror}; mend that or remove the file")
     try:
-        # Some editors put a mark of three bytes in front; it means nothing.
+        # Some editors write a byte order mark; it has no meaning here.
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -183,7 +183,7 @@ def flag_layers(flags: Sequence[str]) -> Iterator[ConfigLayer | ConfigFault]:
 
 
 def _split(flag: str) -> tuple[KeyPath, str]:
-    """`a."b.c"=x` -> (a, b.c), x; no path if it is not of that form."""
+    """Split `a."b.c"=x` into (a, b.c) and x; the path is empty if the flag is malformed."""
     match = _FLAG.fullmatch(flag)
     if not match:
         return (), ""
@@ -201,7 +201,7 @@ def _split(flag: str) -> tuple[KeyPath, str]:
 def environment_layers(
     environ: Mapping[str, str], trees: Iterable[Mapping[str, Any]]
 ) -> Iterator[ConfigLayer | ConfigFault]:
-    """One layer per variable; names of agents and models are those that the other layers know."""
+    """Yield one layer per variable. The names of agents and models are taken from the other layers."""
     ours = sorted(name for name in environ if name.startswith(PREFIX) and ("__" in name or name == PROJECT_NAME))
     if not ours:
         return
@@ -219,7 +219,7 @@ def environment_layers(
 def _no_variable(name: str, paths: Sequence[KeyPath], known: Iterable[str]) -> str:
     if paths:
         return "fits more than one key; set it in a file or with --set"
-    # Without the prefix, which makes all of them look alike.
+    # Compare without the prefix, which makes all names look alike.
     likely = nearest_word(name.removeprefix(PREFIX), (other.removeprefix(PREFIX) for other in known))
     return (
         f"unknown key; did you mean {PREFIX}{likely}?"
@@ -229,7 +229,7 @@ def _no_variable(name: str, paths: Sequence[KeyPath], known: Iterable[str]) -> s
 
 
 def _keys(shape: Shape, path: KeyPath, trees: Sequence[Mapping[str, Any]]) -> Iterator[KeyPath]:
-    """Every key that can be set, with the free names found in the trees."""
+    """Yield every key that can be set, with the free-form names found in the trees."""
     if isinstance(shape, Table):
         for key, inner in shape.keys.items():
             yield from _keys(inner, (*path, key), trees)
@@ -253,7 +253,7 @@ def _single(rank: LayerRank, label: str, path: KeyPath, text: str) -> ConfigLaye
 
 
 def _value(text: str, shape: Shape | None) -> object:
-    """A TOML value; the text itself where it is none, or where a text is wanted (`project_name=2024`)."""
+    """Parse a TOML value. Return the text itself if it is not TOML, or if a text is expected (`project_name=2024`)."""
     try:
         tree = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -265,9 +265,9 @@ def _value(text: str, shape: Shape | None) -> object:
 
 
 def user_config_file(environ: Mapping[str, str]) -> Path | None:
-    """Where the user's own configuration stands, if this process has a home."""
+    """Return the path of the user's own configuration, or None if this process has no home folder."""
     base = environ.get("XDG_CONFIG_HOME", "")
-    # The standard says to ignore a relative one.
+    # The XDG specification says to ignore a relative path.
     if not os.path.isabs(base):
         home = environ.get("HOME")
         if not home:

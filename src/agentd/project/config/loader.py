@@ -1,4 +1,4 @@
-"""`load`: layers -> one checked configuration, or one error with everything that is wrong."""
+"""Load all layers into one checked configuration, or raise one error that lists everything that is wrong."""
 
 import os
 import re
@@ -41,7 +41,7 @@ from agentd.project.config.settings import (
 from agentd.project.config.template import check_defaults, default_tree
 from agentd.storage import read_once
 
-# Keys that only some kinds of agent understand.
+# Keys that only some kinds of agents support.
 _ONLY = {
     key: tuple(kind for kind, adapter in ADAPTERS.items() if key in adapter.config_keys)
     for key in ("resume", "playbook", "command", "reasoning")
@@ -52,7 +52,7 @@ LocatedProblem = Iterator[tuple[ConfigLayer, ShapeProblem]]
 
 
 def cross_problems(merged: MergedConfig, broken: Collection[KeyPath]) -> LocatedProblem:
-    """`broken` are places with problems of their own: what follows from those is not said again."""
+    """Yield problems across keys, except those that follow from `broken`, the paths with problems of their own."""
     for path, layer in merged.names.items():
         if path[0] == AGENTS:
             yield from _check_agent(merged, path, layer, broken)
@@ -182,7 +182,7 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     user_file: Path | None = None,
 ) -> Config:
-    """Flag > environment > user file > project file > default. A file that is missing is an empty layer."""
+    """Load flag > environment > user file > project file > default. A missing file is an empty layer."""
     return _load(project_file, tuple(flags), tuple((os.environ if environ is None else environ).items()), user_file)
 
 
@@ -197,7 +197,7 @@ def _load(
     readings = [read_layer(part) for part in found if isinstance(part, ConfigLayer)]
     faults += (_fault(reading.layer, problem) for reading in readings for problem in reading.problems)
     merged = merge_layers(read_layer(default), readings)
-    # Without one of the files nothing can be said about the whole.
+    # If one of the files could not be read, problems across layers cannot be determined.
     if not any(isinstance(part, ConfigFault) and part.rank in (LayerRank.PROJECT, LayerRank.USER) for part in found):
         faults += _across(merged, readings)
     if faults:
@@ -212,10 +212,10 @@ def _layers(
     user_file: Path | None,
     default: ConfigLayer,
 ) -> Iterator[ConfigLayer | ConfigFault]:
-    """From the lowest to the highest, without the defaults."""
+    """Yield the layers from lowest to highest, without the defaults."""
     files: list[ConfigLayer | ConfigFault] = []
     if project_file:
-        # Named from the project's root, wherever the command is run.
+        # Relative to the project's root, wherever the command is run.
         label = printable("/".join(project_file.absolute().parts[-2:]))
         files.append(_known_version(layers.file_layer(LayerRank.PROJECT, label, project_file), default))
     if user_file:
@@ -229,7 +229,7 @@ def _layers(
 
 
 def _known_version(file: ConfigLayer | ConfigFault, default: ConfigLayer) -> ConfigLayer | ConfigFault:
-    """A file of a newer agentd is not judged any further: its keys may mean something else."""
+    """Reject a file written by a newer agentd without checking its keys: they may have a different meaning."""
     key, known = "schema_version", default.tree["schema_version"]
     if isinstance(file, ConfigFault) or not isinstance(file.tree.get(key), int) or file.tree[key] <= known:
         return file

@@ -1,4 +1,4 @@
-"""The configuration as the rest of agentd sees it: checked, typed, frozen."""
+"""The configuration as the rest of agentd uses it: checked, typed, frozen."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from agentd.project.config.layer_merge import ConfigLeaf
 
 
 class ConfigValue(NamedTuple):
-    """A value in force: `source` is "default", a file with its line, a variable or "--set"."""
+    """An effective value. `source` is "default", a file with its line, a variable or "--set"."""
 
     key: str
     value: object
@@ -32,7 +32,7 @@ class WorkflowSettings:
 
 @dataclass(frozen=True)
 class GitSettings:
-    """`setup` None: ask."""
+    """If `setup` is None, ask the user."""
 
     setup: GitSetup | None
     worktree_setup: str
@@ -49,7 +49,7 @@ class LimitSettings:
 
 @dataclass(frozen=True)
 class BudgetSettings:
-    """In USD; 0 is no limit."""
+    """Amounts in USD; 0 means no limit."""
 
     per_change: float
     per_day: float
@@ -66,7 +66,7 @@ class CheckSettings:
 
 @dataclass(frozen=True)
 class ValidationSettings:
-    """`severity` None: the rule is off."""
+    """If a rule's `severity` is None, it is off."""
 
     requirement_pattern: re.Pattern[str]
     scenario_pattern: re.Pattern[str]
@@ -94,7 +94,7 @@ class Config:
         return self.agents[self.roles[role]]
 
     def values(self) -> tuple[ConfigValue, ...]:
-        """Every value in force, in the order of the template, and where it comes from."""
+        """Return every effective value in template order, with its source."""
         return tuple(
             ConfigValue(dotted_key(path), leaf.value, leaf.layer.where(path)) for path, leaf in self.leaves.items()
         )

@@ -1,4 +1,4 @@
-"""The file that `agentd init` writes. It holds every default; the default layer is this file, read."""
+"""The file that `agentd init` writes. It contains every default: the default layer is this file, parsed."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ _PAIR = re.compile(r"(?P<key>\w+) = .*?(?P<comment>#.*)?")
 
 @cache
 def template() -> str:
-    """The text of template.toml with every role, agent and validation rule filled in."""
+    """Return the text of template.toml with every role, agent and validation rule filled in."""
     text = Path(__file__).with_name("template.toml").read_text(encoding="utf-8")
     severities = ["\n".join(f'{rule.name} = "{rule.severity}"' for rule in rules) for rules in (RULES, CODE_RULES)]
     values = {
@@ -38,19 +38,19 @@ def default_tree() -> dict[str, Any]:
 
 @cache
 def check_defaults() -> dict[str, Any]:
-    """What a check that does not say so is: as the example in the template."""
+    """Return the defaults of a check's optional keys, from the example in the template."""
     example = tomllib.loads("\n".join(_example_check()))
     return {key: example[key] for key in ("required", "timeout")}
 
 
 def render_template(project_name: str, roles: Mapping[Role, str], checks: Sequence[CheckSettings]) -> str:
-    """The configuration of a new project; a role that is not named keeps its default. No role: no agent is here."""
+    """Render the configuration of a new project. Roles not given keep their default; no roles: no agent was found."""
     paragraphs = template().split("\n\n")
     return "\n\n".join(_paragraph(paragraph, project_name, roles, checks) for paragraph in paragraphs)
 
 
 def assign_template_roles(text: str, roles: Mapping[Role, str]) -> str:
-    """The text with these roles, if those in it were written without any agent and nobody has touched them."""
+    """Assign the roles in a configuration that was written without any agent, unless someone has edited them."""
     [lines] = (part.split("\n") for part in template().split("\n\n") if "[roles]" in part.split("\n"))
     open_seats = _seats(lines, {})
     return "\n\n".join(_seats(lines, roles) if part == open_seats else part for part in text.split("\n\n"))
@@ -80,20 +80,20 @@ def _check(check: CheckSettings, *, first: bool) -> str:
         "required": show_value(check.required),
         "timeout": show_value(check.timeout),
     }
-    # The comments stand once.
+    # Only the first check has the comments.
     lines = [line if first else line.partition("#")[0] for line in _example_check()]
     return "\n".join(["[[checks]]", *_filled(lines, values)])
 
 
 def _example_check() -> list[str]:
-    """The lines of the commented-out check, with its comments where they were."""
+    """Return the lines of the commented-out check, with their comments in place."""
     [paragraph] = (part for part in template().split("\n\n") if part.startswith(_NO_CHECKS))
     _, _, example = paragraph.partition("# [[checks]]\n")
     return [line.removeprefix("# ").replace("  #", "    #") for line in example.split("\n")]
 
 
 def _filled(lines: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    """The lines with other values; a comment keeps its column while there is room."""
+    """Return the lines with new values; a comment keeps its column if the value fits."""
     done = []
     for line in lines:
         match = _PAIR.fullmatch(line)

@@ -1,7 +1,5 @@
-"""What `init` finds out by itself: the checks a project has, and the agents that can sit in its roles.
+"""What `init` detects: the checks that a project has.
 
-scan          a bounded look at the project's files
-python, node  how these two are tested
-checks        the proposal as a whole
-agents        which agents are here, who sits where, and what a person should know about it
+project_scan      a bounded scan of the project's files
+check_proposals   the checks proposed from them
 """

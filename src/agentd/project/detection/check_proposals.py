@@ -1,4 +1,4 @@
-"""Which checks a project has: proposed from its files, for a person to keep or change."""
+"""Propose a project's checks from its files, for a person to keep or change."""
 
 import os.path
 import re
@@ -9,12 +9,12 @@ from pathlib import Path, PurePosixPath
 from agentd.project.config.settings import CheckSettings
 from agentd.project.detection.project_scan import ProjectScan, is_installed, scan_project, value_at
 
-# `bun test` would be Bun's own runner, not the project's script.
+# `bun test` would run Bun's own test runner, not the project's script.
 _TEST_COMMANDS = {"npm": "npm test", "pnpm": "pnpm test", "yarn": "yarn test", "bun": "bun run test"}
 _LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 _STUB = "no test specified"
 
-_TEST_NAME = re.compile(r"test|test-.+|.+[._-]test")  # those that `node --test` looks for by itself
+_TEST_NAME = re.compile(r"test|test-.+|.+[._-]test")  # names that `node --test` finds by itself
 _USES_NODE_TEST = re.compile(r"""["']node:test["']""")
 _JAVASCRIPT = (".js", ".mjs", ".cjs")
 _TYPESCRIPT = (".ts", ".mts", ".cts")
@@ -45,7 +45,7 @@ def _node_test(scan: ProjectScan) -> str | None:
         return None
     if any(path.suffix in _JAVASCRIPT for path in files):
         return "node --test"
-    # A Node that cannot run TypeScript finds none of it and passes with 0 tests, unless the files are named.
+    # A Node version without TypeScript support finds no tests and passes, unless the files are named.
     patterns = sorted({shlex.quote(_pattern(path)) for path in files})
     return f"node --test {' '.join(patterns)}"
 
@@ -57,7 +57,7 @@ def _is_test(path: PurePosixPath) -> bool:
 
 
 def _pattern(path: PurePosixPath) -> str:
-    """Beginning with a folder of the project's own: a bare ** would enter node_modules."""
+    """Return a pattern that starts with one of the project's folders: a bare ** would match node_modules."""
     if path.stem.endswith(".test"):
         folder = f"{path.parts[0]}/**/" if len(path.parts) > 1 else ""
         return f"{folder}*.test{path.suffix}"
@@ -68,7 +68,7 @@ _TEST_FILES = ("test*.py", "*_test.py")
 _SETTINGS = tuple(map(PurePosixPath, ("tox.ini", "setup.cfg", "setup.py", "noxfile.py", "Pipfile")))
 _REQUIREMENTS = ("*requirements*.txt", "*requirements*.in", "requirements/*.txt", "requirements/*.in")
 _NAME = re.compile(r"\s*([A-Za-z0-9._-]+)")
-_MODULE = re.compile(r"[A-Za-z_]\w*\.py")  # unittest passes other names over
+_MODULE = re.compile(r"[A-Za-z_]\w*\.py")  # unittest ignores other names
 
 _SAYS_PYTEST = re.compile(r"^[^#\n]*(?<![\w.-])pytest(?![\w.])", re.MULTILINE)
 _IMPORTS = r"^[ \t]*(?:from[ \t]+{0}\b|import[ \t][\w., \t]*\b{0}\b)"
@@ -79,7 +79,7 @@ _METHODS = re.compile(r"^[ \t]+(?:async[ \t]+)?def (?:test|runTest)|^def load_te
 
 
 def python_test_command(scan: ProjectScan, on_path: Callable[[str], bool]) -> str | None:
-    """pytest where it is configured or used, else Django's runner, else unittest."""
+    """Return the command for pytest if it is configured or used, else for Django's runner, else for unittest."""
     pytest = f"{_python(scan, on_path, 'pytest')} -m pytest -q"
     if _pytest_is_configured(scan):
         return pytest
@@ -122,7 +122,7 @@ def _pytest_is_configured(scan: ProjectScan) -> bool:
 
 
 def _is_for_pytest(path: PurePosixPath, text: str) -> bool:
-    """It imports pytest, or has tests that no other runner would find."""
+    """Return whether a file imports pytest or has tests that no other runner would find."""
     is_plain = "TestCase" not in text and (path.match("test_*.py") or path.match("*_test.py"))
     return bool(_IMPORTS_PYTEST.search(text) or (is_plain and _PLAIN_TESTS.search(text)))
 
@@ -137,21 +137,21 @@ def _python(scan: ProjectScan, on_path: Callable[[str], bool], package: str = ""
 
 
 def _run(scan: ProjectScan, on_path: Callable[[str], bool], package: str) -> str:
-    """The prefix that runs a program in the project's own environment; empty where no lock file speaks of one."""
+    """Return the prefix that runs a program in the project's own environment; empty if no lock file implies one."""
     if scan.has("uv.lock") and on_path("uv"):
-        # uv installs extras and most groups only when they are asked for.
+        # uv installs extras and most groups only on request.
         options = [option for option, name in _declared(scan.toml("pyproject.toml")) if _brings(name, package)]
         return f"uv run {min(options, key=len, default='')}"
     return "poetry run " if scan.has("poetry.lock") and on_path("poetry") else ""
 
 
 def _brings(name: str, package: str) -> bool:
-    """The package itself, or a plugin that depends on it."""
+    """Return whether a dependency is the package itself, or a plugin that depends on it."""
     return name == package or name.startswith(f"{package}-")
 
 
 def _declared(pyproject: dict[str, object]) -> Iterator[tuple[str, str]]:
-    """Every dependency, with the option that makes `uv run` install it."""
+    """Yield every dependency, with the option that makes `uv run` install it."""
     for option, items in _lists(pyproject):
         for item in items if isinstance(items, list | dict) else ():
             name = _NAME.match(item) if isinstance(item, str) else None
@@ -179,7 +179,7 @@ def _items(table: object) -> list[tuple[str, object]]:
 
 
 def _discoveries(scan: ProjectScan, cases: list[PurePosixPath]) -> Iterator[str]:
-    """Options with which unittest finds these files. It enters packages only: each loose folder needs its own run."""
+    """Yield the options for unittest to find these files. It only enters packages: other folders need their own run."""
     runs: dict[tuple[PurePosixPath, str], list[PurePosixPath]] = {}
     for path in filter(lambda path: _MODULE.fullmatch(path.name), cases):
         top = path.parent
@@ -189,7 +189,7 @@ def _discoveries(scan: ProjectScan, cases: list[PurePosixPath]) -> Iterator[str]
         runs.setdefault((top, pattern), []).append(path.parent)
     for (top, pattern), folders in runs.items():
         start = os.path.commonpath(folders) or "."
-        # Within a package, modules must be imported from its top, or their relative imports fail.
+        # Modules in a package must be imported from its top, or their relative imports fail.
         options = "" if start == "." else f" -s {shlex.quote(start)}"
         yield options + ("" if start == str(top) else f" -t {shlex.quote(str(top))}") + pattern
 
@@ -200,7 +200,7 @@ _AUDIT_SECS = 300
 
 
 def propose_checks(root: Path, on_path: Callable[[str], bool] = is_installed) -> tuple[CheckSettings, ...]:
-    """Tests and lint are required, audits are not: they fail by what others publish, not by the change."""
+    """Propose checks. Tests and lint are required; audits are not: they fail due to newly published advisories."""
     scan = scan_project(root)
     lint = python_lint_command(scan, on_path)
     return (
@@ -237,13 +237,13 @@ def _audits(scan: ProjectScan, on_path: Callable[[str], bool]) -> dict[str, str]
 
 
 def _make_test(scan: ProjectScan) -> str | None:
-    # In the order in which make looks for them.
+    # in make's own lookup order
     makefile = next((name for name in ("GNUmakefile", "makefile", "Makefile") if scan.has(name)), None)
     return "make test" if makefile and any(map(_is_test_target, scan.text(makefile).splitlines())) else None
 
 
 def _is_test_target(line: str) -> bool:
-    """`test: deps`, also among other targets; a line of a recipe and `test := x` are something else."""
+    """Return whether a line is a rule such as `test: deps` or `a test: deps`, not a recipe line or `test := x`."""
     targets, colon, rest = line.partition(":")
     is_rule = colon and not line.startswith("\t") and not rest.lstrip(":").startswith("=")
     return bool(is_rule) and not {"#", "="} & set(targets) and "test" in targets.split()

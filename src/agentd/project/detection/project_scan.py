@@ -1,4 +1,4 @@
-"""A bounded look at a project's files. What cannot be read counts as not there."""
+"""A bounded scan of a project's files. Unreadable files count as missing."""
 
 import itertools
 import json
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-# Other people's code and what a build leaves behind. Hidden folders are passed over too.
+# Third-party code and build output. Hidden folders are skipped too.
 SKIPPED_FOLDERS = frozenset(
     ("node_modules", "vendor", "venv", "site-packages", "dist", "build", "target", "__pycache__")
 )
 DEPTH = 4
 ENTRIES = 5000
-ENTRIES_PER_FOLDER = 1000  # a folder full of data must not hide the tests beside it
+ENTRIES_PER_FOLDER = 1000  # a folder full of data must not hide the tests next to it
 BYTES = 500_000
 
 
@@ -25,7 +25,7 @@ def is_installed(program: str) -> bool:
 
 
 def value_at(table: object, *keys: str) -> object:
-    """The value under these keys, None if any is missing."""
+    """Return the value under these keys, or None if any is missing."""
     for key in keys:
         table = table.get(key) if isinstance(table, dict) else None
     return table
@@ -34,19 +34,19 @@ def value_at(table: object, *keys: str) -> object:
 @dataclass(frozen=True, slots=True)
 class ProjectScan:
     root: Path
-    files: tuple[PurePosixPath, ...]  # seen from the root, upper folders first
+    files: tuple[PurePosixPath, ...]  # relative to the root, upper folders first
 
     def has(self, *paths: str | PurePosixPath) -> bool:
-        """Is any of these a file? Asked of the disk: the list of files may have been cut short."""
+        """Return whether any of these is a file. Checks the disk, as the list of files may be truncated."""
         return any(os.path.isfile(self.root / path) for path in paths)
 
     def matching(self, *patterns: str) -> Iterator[PurePosixPath]:
         return (path for path in self.files if any(path.match(pattern) for pattern in patterns))
 
     def text(self, path: str | PurePosixPath) -> str:
-        """Empty for what is missing, forbidden, binary or too long."""
+        """Return the text of a file, empty if it is missing, not readable, binary or too long."""
         if not self.has(path):
-            return ""  # also for a named pipe, which would keep us waiting
+            return ""  # also for a named pipe: opening it would block
         try:
             with open(self.root / path, "rb") as file:
                 data = file.read(BYTES + 1)
@@ -77,7 +77,7 @@ def scan_project(root: Path) -> ProjectScan:
         entries = _entries(root / folder, min(left, ENTRIES_PER_FOLDER))
         left -= len(entries)
         if folder.parts and any(name == "pyvenv.cfg" for name, _ in entries):
-            continue  # a virtual environment under a name of its own
+            continue  # a virtual environment with a custom name
         files += (folder / name for name, is_folder in entries if not is_folder)
         if len(folder.parts) < DEPTH:
             folders += (folder / name for name, is_folder in entries if is_folder and _is_ours(name))
@@ -89,10 +89,10 @@ def _is_ours(folder: str) -> bool:
 
 
 def _entries(folder: Path, most: int) -> list[tuple[str, bool]]:
-    """Names in order, each with whether it is a folder. No link is followed into a folder, so there are no loops."""
+    """Return sorted names, each with whether it is a folder. Folder links are not followed, so there are no loops."""
     try:
         with os.scandir(folder) as found:
-            # A name that cannot be printed cannot stand in a command either.
+            # A name that cannot be printed cannot be used in a command either.
             names = [(e.name, e.is_dir(follow_symlinks=False)) for e in itertools.islice(found, most)]
             return sorted(name for name in names if name[0].isprintable())
     except OSError:

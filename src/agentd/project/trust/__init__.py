@@ -1,5 +1,5 @@
 """Commands from a repository run only if this user has trusted them, each by its hash.
 
-`items` says what a repository wants run, `store` what the user has trusted, `standing` holds one against the other.
-Call `ensure` before anything of a repository is run; commands that only read never need it.
+`items` lists what a repository wants to run; `store` records what the user has trusted and compares the two.
+Call `ensure_trusted` before running anything from a repository; read-only commands never need it.
 """

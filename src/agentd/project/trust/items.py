@@ -1,7 +1,7 @@
-"""What a repository wants run: the values of its config.toml that are, or become, commands, and its prompts.
+"""What a repository wants to run: values in its config.toml that are or become commands, and its prompts.
 
-What equals agentd's own default needs no trust, and what the user's file, the environment or `--set` says is the
-user's own. But a file that lies in the repository is the repository's, whoever names it.
+Values equal to agentd's defaults need no trust, nor do those from the user's file, the environment or `--set`. But a
+file in the repository always needs trust, no matter which layer names it.
 """
 
 import json
@@ -24,7 +24,7 @@ from agentd.storage import files
 
 PROMPTS = os.path.join("agentd", "prompts")
 _PROMPT_BYTES = 1 << 20
-# They say what the other keys mean, so they are part of the text whoever set them.
+# These define what the other keys mean, so they are part of the text whichever layer sets them.
 _MEANING = ("kind", "command", "playbook")
 
 
@@ -41,7 +41,7 @@ class TrustKind(StrEnum):
 
 @dataclass(frozen=True)
 class TrustItem:
-    """One thing to trust. The text is what a person is shown; bytes that are no UTF-8 stand in it as surrogates."""
+    """One thing to trust. The text is what the user is shown; bytes that are not UTF-8 are surrogates in it."""
 
     kind: TrustKind
     name: str
@@ -65,7 +65,7 @@ def prompt_item(name: str, data: bytes) -> TrustItem:
 
 
 def trust_items(project: Project, config: Config) -> tuple[TrustItem, ...]:
-    """Everything of this repository that needs trust under this configuration, trusted or not."""
+    """Return everything in this repository that needs trust with this configuration, trusted or not."""
     return (
         *_checks(config),
         *_worktree_setup(config),
@@ -86,7 +86,7 @@ def _worktree_setup(config: Config) -> Iterator[TrustItem]:
 
 
 def agent_item(project: Project, config: Config, agent: AgentSettings) -> TrustItem | None:
-    """None: nothing about this agent is the repository's, so there is nothing to trust."""
+    """Return the item, or None if the repository does not configure this agent, so there is nothing to trust."""
     keys = _repositorys_keys(config, agent)
     named = list(_files_named(project, agent))
     if not keys and not named:
@@ -110,9 +110,9 @@ def _is_repositorys(leaf: ConfigLeaf, default: object) -> bool:
 
 
 def _files_named(project: Project, agent: AgentSettings) -> Iterator[str]:
-    """The repository's files among an agent's words, each with its hash: they are read or run with the command."""
+    """Yield the repository's files named in an agent's command, with their hashes: they are read or run with it."""
     programs = [word for word in (agent.command if "/" in agent.command else "", agent.playbook) if word]
-    # An interpreter's script and `--file=x` count; most arguments name no file at all.
+    # Scripts of an interpreter and `--file=x` count; most arguments do not name a file.
     arguments = [part for word in agent.args for part in (word, word.partition("=")[2]) if part]
     told = [_file(project, path) for path in _paths(project, programs)]
     told += [_file(project, path) for path in _paths(project, arguments) if os.path.isfile(path)]
@@ -120,13 +120,13 @@ def _files_named(project: Project, agent: AgentSettings) -> Iterator[str]:
 
 
 def _paths(project: Project, words: Sequence[str]) -> Iterator[str]:
-    """As the agent will find them: from the project's root, which `{tree}` stands for too."""
+    """Return the paths as the agent will resolve them: from the project's root, which `{tree}` also stands for."""
     root = str(project.root)
     return (os.path.join(root, word.replace("{tree}", root)) for word in words)
 
 
 def _file(project: Project, path: str) -> str | None:
-    """None for what lies elsewhere. A link counts by where it leads, since the repository can turn it."""
+    """Describe a file; None if it is not in the repository. For a link, the target counts: a commit can change it."""
     real, plain = os.path.realpath(path), os.path.normpath(path)
     if _inside(project, real):
         shown = _json(os.path.relpath(real, project.tree))
@@ -141,10 +141,10 @@ def _inside(project: Project, path: str) -> bool:
 
 
 def prompt_overrides(project: Project) -> Mapping[str, bytes]:
-    """The prompts that the repository brings, by their path under agentd/prompts/, as they are now.
+    """Return the repository's own prompts by their path under agentd/prompts/, as they are now.
 
-    Nothing out of the repository is read, and what is no plain file is refused: whoever uses a prompt takes it from
-    here, so that nothing is used that was not shown.
+    Nothing outside the repository is read, and anything that is not a regular file is refused. Code that uses a prompt
+    gets it from here, so that nothing is used that was not shown.
     """
     top = os.path.join(project.root, PROMPTS)
     if not os.path.lexists(top):

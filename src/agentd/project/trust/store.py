@@ -1,6 +1,6 @@
-"""What this user has trusted, in `trust.json` beside the user's own config.toml: by repository, project and item.
+"""What this user has trusted, in `trust.json` next to the user's config.toml: by repository, project and item.
 
-An item keeps the last few hashes that were trusted, so that two branches with two versions do not ask in turns.
+Each item keeps the last few trusted hashes, so switching between branches with different versions does not ask again.
 """
 
 import json
@@ -20,11 +20,11 @@ from agentd.project.trust.items import TrustItem, TrustKind, trust_items
 from agentd.storage import files, write_lock
 
 _VERSION = 1
-_KEPT = 20  # hashes of one item
-_SHORT = 4000  # characters; a longer text is known by its hash alone
+_KEPT = 20  # hashes per item
+_SHORT = 4000  # characters; of longer texts only the hash is stored
 
 _Items = dict[str, tuple["TrustedHash", ...]]
-_Book = dict[str, dict[str, _Items]]  # git folder -> the project's folder in it -> item
+_Book = dict[str, dict[str, _Items]]  # git directory -> the project's folder in it -> item
 
 
 class NoHomeFolder(SetupError):
@@ -37,7 +37,7 @@ class InvalidTrustFile(SetupError):
 
 @dataclass(frozen=True)
 class TrustedHash:
-    """A hash that was trusted, when, and the text if it was short."""
+    """A trusted hash, when it was trusted, and the text if it was short."""
 
     hash: str
     at: str
@@ -49,7 +49,7 @@ def has_home(environ: Mapping[str, str]) -> bool:
 
 
 def read_trusted(project: Project, environ: Mapping[str, str]) -> Mapping[str, tuple[TrustedHash, ...]]:
-    """By item, the newest last. Without a home nothing is trusted."""
+    """Return the trusted hashes by item, newest last. Without a home folder, nothing is trusted."""
     if not has_home(environ):
         return {}
     folder, prefix = _place(project)
@@ -57,7 +57,7 @@ def read_trusted(project: Project, environ: Mapping[str, str]) -> Mapping[str, t
 
 
 def grant_trust(project: Project, items: Iterable[TrustItem], environ: Mapping[str, str]) -> None:
-    """Trust exactly these, as they were shown; files that have changed since are not looked at again."""
+    """Trust exactly these items, as they were shown; files are not read again."""
     now = clock.now()
 
     def add(kept: _Items) -> None:
@@ -70,7 +70,7 @@ def grant_trust(project: Project, items: Iterable[TrustItem], environ: Mapping[s
 
 
 def revoke_trust(project: Project, environ: Mapping[str, str]) -> int:
-    """Nothing of this project is trusted any more; how many items were."""
+    """Revoke all trust in this project, and return how many items were trusted."""
     if not read_trusted(project, environ):
         return 0
     counts: list[int] = []
@@ -84,7 +84,7 @@ def revoke_trust(project: Project, environ: Mapping[str, str]) -> int:
 
 
 def _change(project: Project, environ: Mapping[str, str], step: Callable[[_Items], None]) -> None:
-    """Read, change and write as one. A file that cannot be read stays as it is."""
+    """Read, change and write the file under a lock. An unreadable file is left unchanged."""
     file = _file(environ)
     folder, prefix = _place(project)
     with write_lock(file.with_name("trust.lock")):
@@ -102,7 +102,7 @@ def _file(environ: Mapping[str, str]) -> Path:
     config = user_config_file(environ)
     if not config:
         raise NoHomeFolder("this process has no home folder, so trust cannot be kept")
-    # A link stays one, as people who keep such files elsewhere expect.
+    # Follow a link instead of replacing it: some people keep such files elsewhere.
     return Path(os.path.realpath(config.with_name("trust.json")))
 
 
@@ -147,7 +147,7 @@ def _text(book: _Book) -> str:
     return json.dumps(data, indent=2) + "\n"
 
 
-_LISTED = 6  # in an error
+_LISTED = 6  # items in an error
 _WIDTH = 100
 
 
@@ -159,7 +159,7 @@ class TrustStatus(StrEnum):
 
 @dataclass(frozen=True)
 class TrustState:
-    """`was`: what was trusted last under this name."""
+    """The trust in one item. `was` is the version of it that was trusted last, if it has changed."""
 
     item: TrustItem
     status: TrustStatus
@@ -182,18 +182,18 @@ def untrusted_items(project: Project, config: Config, environ: Mapping[str, str]
 
 
 def is_trusted(project: Project, item: TrustItem, environ: Mapping[str, str]) -> bool:
-    """This exact text, at the moment of its use. What needs no trust is not asked about."""
+    """Return whether this exact text is trusted now. Do not call it for items that need no trust."""
     return any(one.hash == item.hash for one in read_trusted(project, environ).get(item.key, ()))
 
 
 def ensure_trusted(project: Project, config: Config, environ: Mapping[str, str]) -> None:
-    """Everything that this repository wants run is trusted, or NotTrusted is raised."""
+    """Raise NotTrusted unless everything that this repository wants to run is trusted."""
     if left := untrusted_items(project, config, environ):
         raise trust_refusal(project, left, environ)
 
 
 def trust_refusal(project: Project, left: Sequence[TrustState], environ: Mapping[str, str]) -> NotTrusted:
-    """What is not trusted, in a few lines; made of a repository's texts, so nothing in it can act on a terminal."""
+    """Return the error listing what is not trusted. Repository texts are escaped, so they cannot control a terminal."""
     lines = ["you have not trusted what this repository wants to run:", *map(_line, left[:_LISTED])]
     if len(left) > _LISTED:
         lines.append(f"  and {len(left) - _LISTED} more")
@@ -204,7 +204,7 @@ def trust_refusal(project: Project, left: Sequence[TrustState], environ: Mapping
 
 
 def _hint(project: Project) -> str | None:
-    """A work tree has a configuration of its own, so it is there that it is looked at."""
+    """Return the command for the project's worktree, which has its own configuration; None if it is the current one."""
     if os.path.realpath(project.tree) == os.path.realpath(project.repo.top):
         return None
     return f"(cd {shlex.quote(str(project.root))} && agentd trust)"
