@@ -1,8 +1,8 @@
 """A change on disk: its folder, state, journal and comments, and where to find it.
 
 folder, state     the change's folder; STATE.yaml as data. Only `folder` writes STATE.yaml
-lifecycle, ids    which change a command means; creating and dropping one
-locator, index    finding changes across branches and worktrees; a cache that makes listings quick
+lifecycle, ids    which change a command refers to; creating and dropping one
+locator, index    finding changes across branches and worktrees; a cache that makes listings fast
 journal           what happened, and the text for each event
 inbox, run_control   decisions for a waiting run; the result of the last run, stopping a run
 comment_store, text_cache     comments by people; documents as they were when judged or shown

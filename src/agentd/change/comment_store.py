@@ -166,7 +166,7 @@ def link_findings(change: Change, findings: Mapping[str, str]) -> None:
 
 
 def freeze_comments(change: Change) -> None:
-    """Start of an agent call: keep a copy of the comments that agentd alone writes to."""
+    """Keep a copy of the comments at the start of an agent call; only agentd writes to it."""
     path = change.folder / COMMENTS_FILE
     with comments_lock(change):
         if is_regular_file(path) or not os.path.lexists(path):

@@ -1,4 +1,4 @@
-"""One change's folder. The only place that writes STATE.yaml."""
+"""One change's folder: the only module that writes STATE.yaml."""
 
 import contextlib
 import stat
@@ -98,7 +98,7 @@ class Change:
         return Path(self.project.local_state_path("questions", f"{self.id}.json"))
 
     def journal(self) -> "Journal":
-        from agentd.change.journal import Journal  # late: events cost more than reading a change
+        from agentd.change.journal import Journal  # deferred: importing events takes longer than reading a change
 
         return Journal(Path(self.project.local_state_path("journal", f"{self.id}.jsonl")), self.id, self.run)
 
@@ -116,7 +116,7 @@ class Change:
     def _emit_transitions(self, old: ChangeState, new: ChangeState, emit: "Callable[[Event], object] | None") -> None:
         if len(new.history) == len(old.history):
             return
-        from agentd.domain import events  # late: see above
+        from agentd.domain import events  # deferred: see above
 
         emit = emit or self.journal().append
         for moved in new.history[len(old.history) :]:

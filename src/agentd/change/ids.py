@@ -19,7 +19,7 @@ def check_change_id(change_id: str) -> str:
 
 def suggest_change_id(text: str) -> str:
     """Turn text into an id: `Add OAuth!` becomes `add-oauth`, `Größe` `grosse`. Empty if no characters are usable."""
-    import unicodedata  # late: ids are almost always valid
+    import unicodedata  # deferred: ids are almost always valid
 
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     letters = "".join(letter for letter in decomposed if not unicodedata.combining(letter))

@@ -111,7 +111,7 @@ class ChangeIndex:
         """Merge the changed rows into the file; other processes may have written it since."""
         if not self._changed and self.complete == self._was_complete:
             return
-        from agentd.domain import AgentdError  # late: most listings write nothing
+        from agentd.domain import AgentdError  # deferred: most listings write nothing
         from agentd.storage import is_read_only
 
         if is_read_only():
@@ -123,7 +123,7 @@ class ChangeIndex:
         self._changed.clear()
 
     def _merge(self) -> None:
-        from pathlib import Path  # late: see above
+        from pathlib import Path  # deferred: see above
 
         from agentd.storage import files, write_lock
 
@@ -156,7 +156,7 @@ def _summary(row: list[Any]) -> ChangeSummary:
 
 def summarize(path: str) -> ChangeSummary:
     """Read the folder. If it cannot be read, the row has a `problem`, so that a listing continues."""
-    from pathlib import Path  # late: importing YAML takes longer than a cached listing
+    from pathlib import Path  # deferred: importing YAML takes longer than a cached listing
 
     from agentd.change import folder as folders
     from agentd.change import overlaps
@@ -174,7 +174,7 @@ def summarize(path: str) -> ChangeSummary:
 
 def summarize_text(text: str) -> ChangeSummary:
     """Summarize from STATE.yaml alone; what the change touches is unknown until its branch is checked out."""
-    from agentd.change import state  # late: see above
+    from agentd.change import state  # deferred: see above
     from agentd.domain import AgentdError
 
     try:

@@ -32,7 +32,7 @@ class ChangeLocator:
     def __init__(self, project: Project) -> None:
         self.project = project
         if _folders(project.local_state_path("archiving")):
-            from agentd.change import archive_recovery  # late: rarely needed
+            from agentd.change import archive_recovery  # deferred: rarely needed
             from agentd.storage import is_read_only
 
             if not is_read_only():
@@ -110,7 +110,7 @@ class ChangeLocator:
 
     def similar_id(self, change_id: str) -> str | None:
         """Return the id that was probably meant, in case of a typo."""
-        import difflib  # late: only after a typo
+        import difflib  # deferred: only needed after a typo
 
         known = [found.id for found in (*self.open(), *self.archived())]
         return next(iter(difflib.get_close_matches(change_id, known, 1)), None)
@@ -175,7 +175,7 @@ class ChangeLocator:
 
     def _is_merged(self, tree: str, name: str, summary: ChangeSummary) -> bool:
         """Return whether the change's branch has commits of its own, all of them contained in this worktree."""
-        from pathlib import Path  # late: only needed for copies
+        from pathlib import Path  # deferred: only needed for copies
 
         from agentd.change.folder import read_state
 
@@ -192,7 +192,7 @@ class ChangeLocator:
         return LocatedChange(name, summary, None, None, self._checkout_command(summary))
 
     def _checkout_command(self, summary: ChangeSummary) -> str:
-        import shlex  # late: rarely needed
+        import shlex  # deferred: rarely needed
 
         branch = shlex.quote(summary.branch or summary.target or "")
         tree = self.project.tree_path(summary.tree)

@@ -80,7 +80,7 @@ def touched_requirements(specs: Mapping[str, tuple[str, str | None]], pattern: r
 
     An unreadable spec touches nothing; validation reports it.
     """
-    from agentd.domain import FormatInvalid  # late: a listing from the index reads no specs
+    from agentd.domain import FormatInvalid  # deferred: a listing from the index reads no specs
     from agentd.merge import UnitKind, touched_units
 
     names: set[str] = set()
@@ -144,7 +144,7 @@ def _project_pattern(folder: str) -> re.Pattern[str]:
 
 @cache  # read once for all changes of a worktree
 def _load_pattern(file: str, stamp: int) -> re.Pattern[str]:
-    from pathlib import Path  # late: see above
+    from pathlib import Path  # deferred: see above
 
     from agentd.documents import REQUIREMENT_PATTERN
     from agentd.domain import AgentdError

@@ -35,7 +35,7 @@ def is_change_running(project: Project, found: LocatedChange) -> bool:
     """Return whether a run started (by STATE.yaml) and is still alive (by its lock)."""
     if not found.summary.running:
         return False
-    from pathlib import Path  # late: few changes are running
+    from pathlib import Path  # deferred: few changes are running
 
     from agentd.storage import active_run
 
@@ -44,7 +44,7 @@ def is_change_running(project: Project, found: LocatedChange) -> bool:
 
 def has_run_failed(project: Project, found: LocatedChange) -> bool:
     """Return whether the last run ended early on its own, for example over budget, rather than interrupted."""
-    from pathlib import Path  # late: see above
+    from pathlib import Path  # deferred: see above
 
     from agentd.change import run_control
     from agentd.domain import Interrupted
@@ -74,7 +74,7 @@ def refresh_touched(found: LocatedChange) -> LocatedChange:
 
 
 def change_row(project: Project, found: LocatedChange, among: OverlapIndex) -> dict[str, Any]:
-    """One entry of `list --json`, `status --json` and the MCP tool `list_changes`."""
+    """Return one entry of `list --json`, `status --json` and the MCP tool `list_changes`."""
     summary = found.summary
     return {
         "change_id": found.id,

@@ -58,7 +58,7 @@ def validate_changes(
     """Return each change's findings, in order. Many changes are validated in parallel."""
     if len(changes) < _PARALLEL_FROM or (os.cpu_count() or 1) == 1:
         return _validate_chunk(project, changes, settings)
-    import multiprocessing  # late: only for hundreds of changes
+    import multiprocessing  # deferred: only for hundreds of changes
     from concurrent.futures import ProcessPoolExecutor
 
     size = max(_PARALLEL_FROM // 4, len(changes) // ((os.cpu_count() or 1) * 4))
@@ -137,7 +137,7 @@ def read_plan_texts(folder: str) -> dict[str, bytes]:
 
 
 def _read(path: str) -> bytes | None:
-    """Return the content, None if missing. A link, a pipe or an unreadable file counts as not being text."""
+    """Return the content, or None if missing. A link, a pipe or an unreadable file is returned as invalid text."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Times as agentd writes them: UTC, to the second; in the journal to the millisecond."""
+"""Timestamps as agentd writes them: UTC, in seconds; in the journal, in milliseconds."""
 
 import os
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ def utc_now() -> datetime:
 
 
 def seconds_since(time: str, at: datetime) -> float | None:
-    """Return None for an unreadable time, which older or hand-written files may contain."""
+    """Return the seconds from `time` to `at`; None for an invalid time, as in older or hand-written files."""
     try:
         then = datetime.fromisoformat(time)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree. The exit code and the usual hint stand on the class.
+"""All errors, as one tree. The exit code and the default hint are defined on the class.
 
     AgentdError
     ├── Refusal              1    the command ran; the answer is no
@@ -19,7 +19,7 @@
     ├── Bug                 70
     └── Interrupted        130
 
-A verdict is never an error. An error names the thing and what to type next.
+A verdict is never an error. An error says what is wrong and which command to run next.
 """
 
 import re
@@ -123,7 +123,7 @@ class NotTrusted(SetupError):
 
 
 class AgentFailed(AgentdError):
-    """`cause` is a word of `agents.causes`; it is the code that programs read."""
+    """Raised when an agent call fails. `cause` is a `FailureCause` of `agents`; programs read it as the error code."""
 
     exit_code = 4
 

@@ -1,16 +1,16 @@
-"""Data as text for people: amounts, lists, values and keys as TOML writes them, similar words."""
+"""Format data for people: amounts, lists, values and keys in TOML notation, similar words."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 
 def pluralize(count: int, word: str) -> str:
-    """`1 task`, `2 tasks`, `0 tasks`."""
+    """Return `1 task`, `2 tasks`, `0 tasks`."""
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def join_words(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return `a`, `a and b`, `a, b and c`."""
     return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
 
 
@@ -79,15 +79,15 @@ def show_value(value: object) -> str:
 
 
 def join_choices(words: Iterable[str]) -> str:
-    """`"a", "b" or "c"`."""
+    """Return `"a", "b" or "c"`."""
     *most, last = map(quote_toml, words)
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def nearest_word(word: str, words: Iterable[str]) -> str | None:
-    """Return the known word that is most similar, if any is."""
-    import difflib  # late: slow to load, and only needed after a mistake
+    """Return the most similar known word, or None."""
+    import difflib  # deferred: slow to import, and only needed after a mistake
 
     known = {known.casefold(): known for known in words}
-    found = difflib.get_close_matches(word[:80].casefold(), known, 1)  # a key may be a whole page
+    found = difflib.get_close_matches(word[:80].casefold(), known, 1)  # a key may be very long
     return known[found[0]] if found else None

@@ -1,7 +1,7 @@
-"""One way to describe data from outside: configuration, tool arguments and stored mappings (pure).
+"""Describe data from outside: configuration, tool arguments and stored mappings (pure).
 
 A shape finds everything that is wrong with a value, each with its exact path, and gives the JSON schema for MCP tools.
-`FieldReader` reads stored mappings key by key and keeps what it does not know.
+`FieldReader` reads stored mappings key by key and keeps keys it does not know.
 """
 
 import re
@@ -15,13 +15,13 @@ from agentd.domain.humanize import KeyPath, dotted_key, join_choices, nearest_wo
 
 E = TypeVar("E", bound=StrEnum)
 
-MAX_NUMBER = 10**9  # clocks and counters of every system can hold this much
+MAX_NUMBER = 10**9  # fits the clocks and counters of every system
 _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # no program can be started with the first, no file written with the second
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # NUL cannot be passed to a program, surrogates cannot be written to a file
 
 
 class ShapeProblem(NamedTuple):
-    """What was found and what was expected; or a whole `message`, in the form `what is wrong; what to do`."""
+    """What was found and what was expected, or a complete `message` in the form `what is wrong; what to do`."""
 
     path: KeyPath
     found: str = ""  # empty: not repeated, as it may be a secret
@@ -44,7 +44,7 @@ class Shape(ABC):
         raise NotImplementedError  # only shapes of tool arguments have one
 
     def normalize(self, value: Any) -> Any:
-        """Return a value without problems in the form that code works with."""
+        """Convert a valid value to the form that code works with."""
         return value
 
 
@@ -70,7 +70,7 @@ class Flag(Scalar):
 
 
 class Integer(Scalar):
-    """A whole number. JSON has one kind of number, so that tools accept 3.0."""
+    """A whole number. With `accepts_float`, 3.0 is accepted too: JSON has only one number type."""
 
     def __init__(self, least: int, most: int = MAX_NUMBER, *, accepts_float: bool = False) -> None:
         self.least, self.most, self.accepts_float = least, most, accepts_float
@@ -111,7 +111,7 @@ class Choice(Scalar):
 
 
 class Text(Shape):
-    """`least` and `most` count characters, without white space at the ends for `least`."""
+    """`least` and `most` count characters; `least` ignores whitespace at the ends."""
 
     def __init__(
         self, least: int = 1, most: int | None = None, *, line: bool = False, pattern: str = "", like: str = ""
@@ -142,7 +142,7 @@ class Text(Shape):
 
 
 class Name(Text):
-    """A text of a given form. The value is not repeated: it may be a secret in the wrong place."""
+    """A text of a given form. Messages do not repeat the value: it may be a secret in the wrong place."""
 
     def __init__(self, pattern: str, expected: str) -> None:
         super().__init__(pattern=pattern)
@@ -155,7 +155,7 @@ class Name(Text):
 
 
 class Regex(Text):
-    """A regular expression; `groups` says what its groups match, if their number counts."""
+    """A regular expression. If `groups` is given, it must have `count` groups; `groups` says what they match."""
 
     def __init__(self, *, groups: str = "", count: int = 0) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ ListRule = Callable[[Sequence[Any], KeyPath], Iterator[ShapeProblem]]
 
 
 class ListOf(Shape):
-    """A list; `rules` look at its items together. With `accepts_one`, a single item needs no list around it."""
+    """A list; `rules` check its items together. With `accepts_one`, a single item may be given without a list."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class TextOrTable(Shape):
 class Table(Shape):
     """A mapping with known keys; null is the same as a missing key. `about` describes keys in the JSON schema.
 
-    A layered table is complete only together with the layers below it, so that its own gaps are no problem.
+    A layered table is complete only together with the layers below it, so missing keys are not a problem in itself.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class Table(Shape):
         return {key: self.keys[key].normalize(item) for key, item in value.items() if item is not None}
 
     def _advice(self, key: str) -> str:
-        # a key of a table that is written before its header, or after another one, is a common mistake
+        # writing a table's key above its header, or below another one, is a common mistake
         likely = nearest_word(key, self.keys) or next(self._below(key, ()), None)
         return f"did you mean {likely}?" if likely else f"known here: {', '.join(self.keys)}"
 
@@ -292,7 +292,7 @@ class Table(Shape):
 
 
 class MapOf(Shape):
-    """A mapping whose keys are free names."""
+    """A mapping with free-form keys."""
 
     expected = "a mapping"
 
@@ -310,12 +310,12 @@ class MapOf(Shape):
 
 
 def _limits(word: str, least: int, most: int | None) -> dict[str, int]:
-    """Every request to a model carries the schemas, so the obvious is left out."""
+    """Return the limits, without trivial ones: every request to a model includes the schemas."""
     return ({f"min{word}": least} if least else {}) | ({} if most is None else {f"max{word}": most})
 
 
 class FieldReader:
-    """Takes known keys out of a stored mapping one by one; `rest()` is what remains. A wrong value is a StateError."""
+    """Take known keys from a stored mapping one by one; `rest()` is what remains. An invalid value is a StateError."""
 
     def __init__(self, data: Any, where: str) -> None:
         if not isinstance(data, Mapping):
@@ -330,14 +330,14 @@ class FieldReader:
         return self._data.pop(key, None)
 
     def put_back(self, key: str, rest: Mapping[str, Any]) -> None:
-        """Keep the part of a value that was not understood."""
+        """Keep the part of a value that was not recognized."""
         if rest:
             self._data[key] = dict(rest)
 
     def text(self, key: str, default: str | None = None) -> str:
         value = self.take(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return str(value)  # an id of digits that was written without quotes
+            return str(value)  # an id of digits, written without quotes
         return str(self._checked(key, value, str, "text", default))
 
     def text_or_none(self, key: str) -> str | None:
@@ -359,7 +359,7 @@ class FieldReader:
         return float(number)
 
     def choice(self, key: str, choices: type[E], default: E | None = None) -> E:
-        """Return the choice, whatever its case: older files have `Challenged`."""
+        """Return the choice, ignoring case: older files have `Challenged`."""
         value = self.take(key)
         if value is None and default is not None:
             return default

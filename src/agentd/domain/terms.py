@@ -10,7 +10,7 @@ DEMO_PART = "AGENTD_DEMO"
 
 
 class Phase(StrEnum):
-    """Where a change stands. STATE.yaml has no phase while drafting; dropped is where `drop` leaves it."""
+    """The state of a change. STATE.yaml has no phase while drafting; `drop` ends in dropped."""
 
     DRAFTING = "drafting"
     PROPOSED = "proposed"
@@ -27,7 +27,7 @@ class Phase(StrEnum):
 
     @property
     def judged_by(self) -> str:
-        """The kind of record that has the word on it: findings of a plan are settled when its code is begun."""
+        """The kind of record that applies: findings in a plan are settled once implementation starts."""
         return "review" if self in (Phase.IMPLEMENTING, Phase.COMPLETE, Phase.ARCHIVED) else "challenge"
 
 
@@ -149,7 +149,7 @@ class TaskStatus(StrEnum):
     WAIVED = "waived"
 
 
-# Steps with a fixed name; those of one spec end in its id (`spec-gen-auth-flow`).
+# Steps with a fixed name; the names of steps for one spec end in its id (`spec-gen-auth-flow`).
 STEPS = (
     "clarify",
     "plan-gen",

@@ -1,7 +1,7 @@
-"""YAML by the 1.2 core rules, text <-> plain data.
+"""Parse and write YAML by the 1.2 core schema, as plain data.
 
-`no` is a word, a time is a string, a key stands once. Anchors are refused: they can blow up memory,
-and nothing we read needs them.
+`no` is a string, a timestamp is a string, and duplicate keys are errors. Anchors are refused: they can exhaust memory,
+and no file that agentd reads needs them.
 """
 
 import re
@@ -40,7 +40,7 @@ _CORE: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
 )
 _NOT_TEXT = {"", *(char for _, _, first, _ in _CORE for char in first)}
 _PLAIN = tuple((re.compile(pattern), make) for _, pattern, _, make in _CORE)
-# Unicode line breaks, which readers of YAML treat differently unless they are escaped.
+# Unicode line breaks, which YAML parsers treat differently unless they are escaped.
 _ODD_BREAKS = re.compile("[\x85\u2028\u2029]")
 _STR_TAG = "tag:yaml.org,2002:str"
 
@@ -51,7 +51,7 @@ def load(text: str) -> Any:
         return _build(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        last = text.count("\n") + (not text.endswith("\n"))  # the parser may stop one line behind the text
+        last = text.count("\n") + (not text.endswith("\n"))  # the parser may report a line past the end
         raise InvalidYaml(error.problem or "not YAML", min(mark.line + 1, last) if mark else 1) from None
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         raise InvalidYaml(str(error).splitlines()[0], 1) from None
@@ -118,7 +118,7 @@ def _scalar(event: events.ScalarEvent, line: int) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Block style, lists indented under their key. The C dumper cannot do that."""
+    """Write block style with lists indented under their key, which the C dumper does not support."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 

@@ -1,4 +1,4 @@
-"""Atomic file writes, and file hashes."""
+"""Read, write and move files safely, and hash them."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ def write(path: Path, data: bytes, mode: int | None = None) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """Remove temporary files left by killed writers. The caller holds the file's lock."""
-    import glob  # late: only writers need it
+    import glob  # deferred: only writers need it
 
     for temporary in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         temporary.unlink(missing_ok=True)
@@ -75,7 +75,7 @@ def read(path: Path) -> bytes:
 
 
 def hash_bytes(data: bytes) -> str:
-    import hashlib  # late: listing commands never hash
+    import hashlib  # deferred: listing commands never hash
 
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 

@@ -59,7 +59,7 @@ def write_lock(path: Path) -> Iterator[None]:
     with _open(path) as handle:
         if not _lock(handle, fcntl.LOCK_EX, _WRITE_TIMEOUT):
             raise Busy(f"another process has been writing for {_WRITE_TIMEOUT:.0f} seconds ({path})")
-        os.utime(handle)  # before and after, so that the guard of another run sees that agentd was writing
+        os.utime(handle)  # before and after, so that the guard of another run can tell that agentd was writing
         try:
             yield
         finally:
