@@ -1,6 +1,6 @@
 """Decisions for a run that waits for one, in local state. The first decision counts; later ones are refused.
 
-`asked.json` is the open question. Each decision is a file beside it, and the reply to a decision is a file beside that.
+`asked.json` is the open question. Each decision is a file next to it, and each decision's reply is another one.
 """
 
 import contextlib

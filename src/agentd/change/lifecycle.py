@@ -43,8 +43,11 @@ def open_change(project: Project, change_id: str) -> Change:
 
 
 def resolve_change(locator: ChangeLocator, wanted: str, description: str | None) -> ResolvedChange:
-    """Return the open change with this id. With a description, an id that is complete, archived or otherwise taken
-    gets a suffix and becomes a new change."""
+    """Resolve an id to an open or ended change, or to a new one.
+
+    With a description, the id of a complete or archived change, or one otherwise taken, gets a suffix and becomes a new
+    change.
+    """
     _check_id(wanted, description)
     # read the taken ids first, so that a change created in the meantime is found below
     taken = _taken_ids(locator, wanted) if description else set()

@@ -148,7 +148,7 @@ class ChangeLocator:
         return self.index.summary(f"{key}/{name}", f"{folder}/{name}")
 
     def _names(self, tree: str) -> list[str]:
-        """Return the folders to look at: all in the current and main worktree; elsewhere, without copies."""
+        """Return the folders to check: all in the current and main worktree, elsewhere those that are not copies."""
         repo = self.project.repo
         key, folder = self._base(tree, "changes")
         if tree in (repo.top, repo.main) or not self.index.complete:

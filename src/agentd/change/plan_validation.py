@@ -76,7 +76,7 @@ def _validate_chunk(
 
 
 class _Validator:
-    """Reads each worktree's own specs once."""
+    """A validator that reads each worktree's own specs once."""
 
     def __init__(self, project: Project, settings: ValidationSettings) -> None:
         self._project = project
@@ -137,7 +137,7 @@ def read_plan_texts(folder: str) -> dict[str, bytes]:
 
 
 def _read(path: str) -> bytes | None:
-    """Return the content, or None if missing. A link, a pipe or an unreadable file is returned as invalid text."""
+    """Return the content, or None if missing. A link, a pipe or an unreadable file is returned as non-text bytes."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

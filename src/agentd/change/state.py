@@ -208,7 +208,7 @@ class ChangeState:
 
 @lru_cache(maxsize=8)  # a run often re-reads its own last write
 def parse_state(text: str) -> ChangeState:
-    """Parse STATE.yaml, also of older versions. A broken or newer file is a StateError."""
+    """Parse STATE.yaml, including older versions. Raise StateError if it is broken or from a newer agentd."""
     try:
         fields = FieldReader(yaml12.load(text), "STATE.yaml")
     except yaml12.InvalidYaml as error:

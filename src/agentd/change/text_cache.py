@@ -14,7 +14,7 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 def cache_text(change: Change, data: bytes) -> str:
-    """Store data under its hash, if it is not there yet, and return the hash."""
+    """Store data under its hash, unless it is stored already, and return the hash."""
     digest = files.hash_bytes(data)
     path = _file(change, digest.removeprefix("sha256:"))
     with suppress(OSError, files.CannotWrite):
@@ -31,7 +31,7 @@ def cache_plan(change: Change) -> None:
 
 
 def cached_text(change: Change, digest: str) -> str | None:
-    """Return the text with this hash, or None if it is not cached or damaged."""
+    """Return the text with this hash, or None if it is missing or damaged."""
     name = _DIGEST.fullmatch(digest)
     if name is None:
         return None

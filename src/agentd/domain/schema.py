@@ -236,7 +236,7 @@ class TextOrTable(Shape):
 class Table(Shape):
     """A mapping with known keys; null is the same as a missing key. `about` describes keys in the JSON schema.
 
-    A layered table is complete only together with the layers below it, so missing keys are not a problem in itself.
+    A layered table is complete only together with the layers below it, so a missing key alone is not a problem.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class GuardResult:
 
 
 class HeadState(NamedTuple):
-    """The branch (empty: detached), the commit, and the id of its agentd/ tree (both empty: none)."""
+    """The branch (empty: detached), the commit and the id of its agentd/ tree (empty if missing)."""
 
     branch: str
     commit: str

@@ -244,7 +244,7 @@ def _npm(rest: list[str], ground: _SearchRoot) -> Iterator[CheckDefinition]:
 
 
 def _pytest(rest: list[str], ground: _SearchRoot) -> Iterator[CheckDefinition]:
-    """pytest searches for its settings from the given files upward, so a new settings file closer to them would win."""
+    """Yield pytest's settings files. It searches from the given files upward, so a new one closer to them would win."""
     named = _option(rest, "-c", "--config-file")
     yield from ground.files(*([named] if named else []))
     starts = [ground]

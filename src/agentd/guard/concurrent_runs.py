@@ -153,7 +153,7 @@ def _shared(area: ProtectedArea, begun: call_record.CallStart) -> list[tuple[str
 def _disputed(
     change: Change, theirs: Snapshot, begun: call_record.CallStart, name: str, differing: Sequence[FileDifference]
 ) -> list[FileDifference]:
-    """Leave out what their agent may edit, and what agentd itself writes in the folders of changes."""
+    """Return the differences, except what their agent may edit and what agentd writes in the folders of changes."""
     common = os.path.realpath(change.project.repo.common)
     editable = {os.path.normpath(worktree_path(change, path)) for path in begun.editable}
     written = tuple(worktree_path(change, f"agentd/{folder}/") for folder in ("changes", "archive"))

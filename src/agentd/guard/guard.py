@@ -110,7 +110,7 @@ class Guard:
         return self._begun is not None or (self._folder / CALL).exists()
 
     def after(self) -> GuardResult:
-        """Compare and restore; returns the same result until `close`. After a StateError, `finish_cut` can continue."""
+        """Compare and restore. Returns the same result until `close`. After a StateError, `finish_cut` can continue."""
         assert self._begun is not None, "before() comes first"
         if not self._begun.is_done:
             self._secure()
@@ -182,13 +182,13 @@ class Guard:
         self._note(self._begun.found, [trespass])
 
     def _finish(self, is_agents: _Whose) -> None:
-        """Restore git's own files first: its settings and hooks must be ours again before git runs."""
+        """Compare and restore, git's own files first: its settings and hooks must be ours before git runs."""
         assert self._begun is not None
         for name in (GIT, POINTER, USER):
             self._put_back(self._without(name, is_agents, lambda found: []))
         begun, head = self._begun, self._head()
         is_moved = head.branch != begun.head.branch and is_agents(self._head_file("HEAD"))
-        if not is_moved or head.listing == begun.head.listing:  # another branch may validly have a different agentd/
+        if not is_moved or head.listing == begun.head.listing:  # another branch may have a different agentd/
             with call_record.comments_settled(self._change, self._mirror, begun.protected.areas[TREE].root):
                 self._put_back(self._without(TREE, is_agents, self._rightful))
         self._put_back(self._without(PROJECT, is_agents, self._rightful_elsewhere))

@@ -41,7 +41,7 @@ def protected_paths(change: Change, checks: Sequence[CheckSettings]) -> Protecte
             change.project.repo.common, _git_paths(change, hooks), left_out=("info/refs",)
         ),  # a repack writes it
     }
-    if os.path.isfile(os.path.join(top, ".git")):  # a linked worktree says there which repository is its own
+    if os.path.isfile(os.path.join(top, ".git")):  # in a linked worktree, this file names its repository
         areas[POINTER] = ProtectedArea(top, (".git",))
     if (other := os.path.realpath(change.project.tree)) != top:
         areas[PROJECT] = ProtectedArea(other, (worktree_path(change, "agentd"),))

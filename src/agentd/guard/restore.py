@@ -197,7 +197,7 @@ def plan_restore(
 def carry_out_restore(
     change: Change, mirror: Snapshot, commit: str, planned: Sequence[PlannedRestore]
 ) -> tuple[list[Violation], list[str]]:
-    """Return what was restored, and what could not be, with the reason. A lost copy is read from `commit` instead."""
+    """Restore the paths. Return what was restored, and what failed and why. A lost copy is read from `commit`."""
     done: list[Violation] = []
     failed: list[str] = []
     for one in planned:

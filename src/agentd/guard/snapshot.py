@@ -278,12 +278,12 @@ class Snapshot:
             return False
 
     def remove(self) -> None:
-        """Remove the copies from disk; the next snapshot starts from scratch."""
+        """Remove the copies from disk; the next snapshot is made from scratch."""
         self._table.unlink(missing_ok=True)
         self._store.remove()
 
     def rewrite(self) -> None:
-        """Write the copies to disk again from memory, into an empty folder."""
+        """Write the copies that this process holds to disk again, into an empty folder."""
         self._store.rewrite()
         self._save()
 

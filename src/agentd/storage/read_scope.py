@@ -1,4 +1,4 @@
-"""The scope of a page request: nothing is written, and what many parts of the page ask for is read once."""
+"""The scope of a page request: nothing is written, and data that several parts of the page need is read once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 @contextmanager
 def read_only() -> Iterator[None]:
-    """Inside this block caches are not written, and a `read_once` function is called once per arguments."""
+    """Inside this block, caches are not written, and a `read_once` function is called once for the same arguments."""
     outer = _results.get()
     token = _results.set({} if outer is None else outer)
     try:

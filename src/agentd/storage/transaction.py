@@ -141,13 +141,16 @@ def _missing_folders(root: Path, operations: Iterable[Operation]) -> tuple[str, 
 def run_transaction(
     record: Path, root: Path, title: str, operations: Sequence[Operation], facts: Mapping[str, str] | None = None
 ) -> None:
-    """Run all operations. If they are refused or the folder `record` cannot be written, nothing has changed; after any
-    other error, or a crash, the transaction is pending. Messages call it `title`; `facts` are stored for the caller."""
+    """Run all operations. Messages call the transaction `title`; `facts` are stored for the caller.
+
+    If the operations are refused or the folder `record` cannot be written, nothing has changed; after any other error,
+    or a crash, the transaction is pending.
+    """
     finish_transaction(begin_transaction(record, root, title, operations, facts or {}))
 
 
 def finish_transaction(record: TransactionRecord) -> None:
-    """Continue from where it stopped. Stops with an error at paths that someone else changed."""
+    """Complete a transaction from where it stopped. Raise StateError at paths that someone else changed."""
     if not record.root.is_dir():
         raise StateError(f"{record.root} is missing, and {record.title} is half done there", f"restore it, {AGAIN}")
     _check_conflicts(record)
@@ -285,6 +288,6 @@ def _command(*words: object) -> str:
 
 
 def _free_path(place: Path) -> Path:
-    """Return an unused name beside a path."""
+    """Return an unused path next to this one."""
     candidates = (place.with_name(f"{place.name}.yours-{number}") for number in range(1, 1_000_000))
     return next(path for path in candidates if mode_of(path) is None)

@@ -95,7 +95,7 @@ _AT = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of do
 
 
 class LayerRank(IntEnum):
-    """A higher layer wins."""
+    """The precedence of a layer: the higher one wins."""
 
     DEFAULT = 0
     PROJECT = 1

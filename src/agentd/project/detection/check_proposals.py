@@ -200,7 +200,7 @@ _AUDIT_SECS = 300
 
 
 def propose_checks(root: Path, on_path: Callable[[str], bool] = is_installed) -> tuple[CheckSettings, ...]:
-    """Propose checks. Tests and lint are required; audits are not: they fail due to newly published advisories."""
+    """Propose checks. Tests and lint are required; audits are not: new advisories fail them, not the change."""
     scan = scan_project(root)
     lint = python_lint_command(scan, on_path)
     return (
