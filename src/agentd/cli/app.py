@@ -22,7 +22,7 @@ ALIASES = {"validate-proposal": "validate", "plan-change": "plan", "impl-change"
 
 
 def declared_commands(module: str) -> dict[str, tuple[int, str]]:
-    """The `COMMANDS` of a module, position and summary by name; read from its source, since importing takes longer."""
+    """Return a module's `COMMANDS`, position and summary by name; read from its source, as importing takes longer."""
     with open(os.path.join(os.path.dirname(__file__), f"{module}.py"), encoding="utf-8") as file:
         _, found, source = file.read().partition("\nCOMMANDS = ")
     block = source.partition("}\n")[0]
@@ -30,7 +30,7 @@ def declared_commands(module: str) -> dict[str, tuple[int, str]]:
 
 
 def all_commands() -> dict[str, tuple[int, str, str]]:
-    """Every command with its position, summary and module, in the order of the help."""
+    """Return every command with its position, summary and module, in the order of the help."""
     found = {}
     for entry in os.listdir(os.path.dirname(__file__)):
         module, _, kind = entry.partition(".")
@@ -40,7 +40,7 @@ def all_commands() -> dict[str, tuple[int, str, str]]:
 
 
 def command_groups() -> dict[str, dict[str, str]]:
-    """The summaries of all commands, in the groups of the help."""
+    """Return the summaries of all commands, in the groups of the help."""
     groups: dict[str, dict[str, str]] = {"Commands": {}, "Phases, for scripts": {}}
     for name, (position, summary, _) in all_commands().items():
         groups["Commands" if position < _PHASES else "Phases, for scripts"][name] = summary
@@ -48,7 +48,7 @@ def command_groups() -> dict[str, dict[str, str]]:
 
 
 def find_module(name: str) -> str | None:
-    """The module of a command. Most are named after their command, so that a quick command reads no other module."""
+    """Return a command's module. Most are named after their command, so a quick command reads no other module."""
     for module in (name, f"{name}_command"):
         path = os.path.join(os.path.dirname(__file__), f"{module}.py")
         if name.isidentifier() and os.path.isfile(path) and name in declared_commands(module):

@@ -147,7 +147,7 @@ def _groupings(costs: list[ChangeCost]) -> dict[str, Any]:
 
 
 def _budget_data(limits: BudgetSettings, spent: Spending) -> dict[str, Any]:
-    """A limit of 0 means no limit, shown as None."""
+    """Return spending and limits; a limit of 0 means no limit and becomes None."""
     return {
         "spent": spent.change,
         "per_change": limits.per_change or None,

@@ -166,7 +166,7 @@ def _finding_lines(where: str, finding: Finding) -> Iterator[str]:
 
 
 def _view(workspace: DemoWorkspace) -> None:
-    """Open the viewer outside the demo's environment, so that it uses the user's browser."""
+    """Open the viewer outside the demo's environment, so it uses the user's browser."""
     quiet = () if sys.stdout.isatty() else ("--no-open",)
     try:
         done = show_command("view", DEMO_CHANGE_ID, *quiet, folder=workspace.project)

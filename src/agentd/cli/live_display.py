@@ -231,14 +231,14 @@ class Screen:
 
 
 def terminal_size() -> os.terminal_size:
-    """Return the terminal's current size; some do not know theirs."""
+    """Return the terminal's current size; 80x24 if it does not report one."""
     columns, lines = os.get_terminal_size(sys.stderr.fileno())
     return os.terminal_size((columns or 80, lines or 24))
 
 
 @contextlib.contextmanager
 def echo(is_on: bool) -> Iterator[None]:
-    """Switch echo; off while a frame is shown, so that typed keys do not break it."""
+    """Switch echo; off while a frame is shown, so typed keys do not break it."""
     before = _switch_echo(is_on)
     try:
         yield
@@ -271,7 +271,7 @@ class LiveDisplay(RunView):
         self._board = ProgressBoard(planned)
         self._began = time.monotonic()
         self._lock = threading.Lock()  # guards the progress data
-        self._screen_lock = threading.Lock()  # guards the screen, so that a slow terminal does not delay events
+        self._screen_lock = threading.Lock()  # guards the screen, so a slow terminal does not delay events
         self._screen = Screen()
         self._above: list[Text] = []  # lines not on the screen yet
         self._is_animating = False
@@ -353,7 +353,7 @@ def watch_run(title: str, planned: StepSource, mode: Mode, is_verbose: bool = Fa
 
 
 def _can_draw() -> bool:
-    """Whether stderr is a terminal with cursor control, and we are in the foreground."""
+    """Return whether stderr is a terminal with cursor control, and we are in the foreground."""
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         return False
     try:

@@ -38,7 +38,7 @@ def _set_verbosity(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 
 def loudness_options(is_hidden: bool) -> list[click.Parameter]:
-    """The --quiet and --verbose options, accepted before and after every command name."""
+    """Return the --quiet and --verbose options, accepted before and after every command name."""
     help_texts = {
         "quiet": "Print only the result, questions, warnings and errors.",
         "verbose": "Print agent activity line by line, and tracebacks for bugs.",
@@ -70,12 +70,12 @@ def _has_verbosity(level: str) -> bool:
 
 
 def is_part() -> bool:
-    """Whether this command runs as part of the demo, which reports interruptions itself."""
+    """Return whether this command runs as part of the demo, which reports interruptions itself."""
     return bool(os.environ.get(DEMO_PART))
 
 
 def interactive(as_json: bool, yes: bool) -> bool:
-    """Whether there is a person to ask."""
+    """Return whether there is a person to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty() and not as_json and not yes
 
 
@@ -153,7 +153,7 @@ def stream(lines: Iterable[str]) -> None:
 
 
 def quiet() -> None:
-    """Redirect stdout to /dev/null, so that Python does not fail again when it flushes at exit."""
+    """Redirect stdout to /dev/null, so Python does not fail again when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -187,7 +187,7 @@ def _problem(error: AgentdError) -> dict[str, str]:
 
 @cache
 def _now() -> datetime:
-    """Return the time once per command, so that all ages agree."""
+    """Return the current time, fixed once per command so all ages agree."""
     return utc_now()
 
 

@@ -21,7 +21,7 @@ _PRINTED = (*_PROGRESS, events.DecisionMade, events.NoticeIssued, events.Warning
 
 
 class RunView:
-    """Receives each journal entry, from any thread. This one shows nothing."""
+    """Receives each journal entry, from any thread. The base class shows nothing."""
 
     def __call__(self, entry: events.JournalEntry) -> None:
         pass
@@ -72,7 +72,7 @@ def clean_words(text: str) -> str:
 
 
 def is_detail_event(event: events.Event) -> bool:
-    """Whether the event is shown only with --verbose."""
+    """Return whether the event is shown only with --verbose."""
     return isinstance(event, _DETAILS) and not is_in_progress(event)
 
 

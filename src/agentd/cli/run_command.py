@@ -1,4 +1,4 @@
-"""Running a workflow from the terminal: options in, live view, result out. The engine does the work."""
+"""Run a workflow from the terminal: options in, live view, result out. The engine does the work."""
 
 import json
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def run_change(change: Change, options: CommandOptions, request: RunRequest | No
 
 
 def load_trusted_config(project: Project, options: CommandOptions) -> Config:
-    """Load the configuration and make sure that its commands are trusted, by asking if possible."""
+    """Load the configuration and make sure its commands are trusted, by asking if possible."""
     config = load_config(project.config_file, flags=options.settings)
     ensure_trust(project, config, options.trusting, options.can_ask)
     return config

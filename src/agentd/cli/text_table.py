@@ -1,6 +1,6 @@
 """Text layout for terminals: display width, wrapping and aligned columns.
 
-Without rich, whose tables would nearly double what `agentd list` imports, and so the time it takes to start.
+Does not use rich: its tables would nearly double what `agentd list` imports, and so its start time.
 """
 
 import re

@@ -138,7 +138,7 @@ def _location(path: str, line: int) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Escape Markdown, so that the text stays in its table cell."""
+    """Escape Markdown, so the text stays in its table cell."""
     return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", text_table.clean_line(text))
 
 
@@ -186,12 +186,12 @@ def _trees(change: Change, has_ended: bool) -> tuple[str | None, str | None]:
 
 
 def _tree_exists(tree: str, tree_hash: str) -> bool:
-    """Whether git has this tree. Accept only a full hash, which cannot be mistaken for an option."""
+    """Return whether git has this tree. Accept only a full hash, which cannot be mistaken for an option."""
     return bool(_TREE.fullmatch(tree_hash)) and git.run(tree, "cat-file", "-t", tree_hash, failing="") == "tree"
 
 
 def _data(change_id: str, matrix: TraceMatrix, weakenings: tuple[Weakening, ...]) -> dict[str, Any]:
-    """`files` and `tests` are null until something is implemented."""
+    """Return the `--json` data; `files` and `tests` are null until something is implemented."""
     is_implemented = matrix.implemented
     return {
         "change_id": change_id,

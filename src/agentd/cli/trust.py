@@ -72,7 +72,7 @@ def command(ctx: click.Context, yes: bool, revoke: bool, as_json: bool) -> int:
 
 
 def ensure_trust(project: Project, settings: Config, trusting: bool, interactive: bool) -> None:
-    """Make sure everything the workflow may run is trusted: by asking, or by --trust; else raise NotTrusted."""
+    """Make sure everything the workflow may run is trusted, by asking or by --trust; else raise NotTrusted."""
     untrusted = untrusted_items(project, settings, os.environ)
     if not untrusted:
         return
@@ -212,7 +212,7 @@ def _visible(text: str) -> str:
 
 
 def _wrapped(text: str) -> Iterator[str]:
-    """Split into pieces that fit the terminal, at words if possible, so that a long line cannot pass for ours."""
+    """Split into pieces that fit the terminal, at words if possible, so a long line cannot pass for our own output."""
     width = _width() - 8
     while text_table.display_width(text) > width:
         end = used = 0

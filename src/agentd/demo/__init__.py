@@ -1,9 +1,9 @@
 """The demo: one change from a sentence to the archive in a sample repository; only the models are scripted.
 
 story          the acts
-playback       sets up the sample project and plays the acts
-verification   checks that each act went as it should; what the demo made
-workspace      the folder it happens in, and running the real program there
+playback       set up the sample project and play the acts
+verification   check the outcome of each act; read what the demo created
+workspace      the demo's folder, and running the real program there
 """
 
 from typing import TYPE_CHECKING

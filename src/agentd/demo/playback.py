@@ -1,4 +1,4 @@
-"""Sets up the sample project and plays the acts: questions in this process, everything else by the real command."""
+"""Set up the sample project and play the acts: questions in this process, everything else by the real command."""
 
 import json
 import os
@@ -46,7 +46,7 @@ output = 12.0
 
 
 def set_up_sample(place: DemoWorkspace) -> str:
-    """From within the place. The command of the check that `init` has found."""
+    """Set up the project, from within the workspace; return the command of the check that `init` detected."""
     place.git_config.write_text(_GIT_CONFIG)
     _copy_sample(place)
     git.run(str(place.project), "init", "--quiet")
@@ -65,14 +65,14 @@ def commit_sample(place: DemoWorkspace, message: str) -> None:
 
 
 def merge_sample(place: DemoWorkspace) -> None:
-    """Back on the main branch, which has the change now."""
+    """Switch to the main branch and merge the change."""
     git.run(str(place.project), "switch", "--quiet", "main")
     git.run(str(place.project), "merge", "--quiet", "--ff-only", f"agentd/{DEMO_CHANGE_ID}")
 
 
 def _copy_sample(place: DemoWorkspace) -> None:
     with as_file(files("agentd.demo").joinpath("sample")) as sample:
-        # an installer compiles the modules of a package
+        # installers may compile a package's modules
         shutil.copytree(sample, place.project, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
 
 
@@ -85,7 +85,7 @@ def _init() -> dict[str, Any]:
 
 
 def _assign_roles(place: DemoWorkspace) -> None:
-    """Where `init` put the agents of this machine."""
+    """Replace the agents that `init` assigned with scripted ones."""
     (place.project / PLAYBOOK).write_text(files("agentd.demo").joinpath("playbook.yaml").read_text("utf-8"), "utf-8")
     path = place.project / "agentd" / "config.toml"
     text = path.read_text("utf-8")
@@ -108,7 +108,7 @@ class DemoFailed(Refusal):
 
 @dataclass(frozen=True)
 class ScriptedPerson:
-    """Answers as the story has it; `seen` is called with each question and its answer."""
+    """Answers from the script; `seen` is called with each question and its answer."""
 
     seen: Callable[[Question, str], None] = lambda question, answer: None
 
@@ -118,7 +118,7 @@ class ScriptedPerson:
         return DecisionAnswer(answer, f"person:{git.user_name(os.getcwd())}", "terminal")
 
     def tell(self, lines: Sequence[str]) -> None:
-        pass  # the planner's questions need no words before them
+        pass  # the planner's questions need no introduction
 
     def wait(self, text: str) -> None:
         pass
@@ -154,7 +154,7 @@ def play_act(
     ask: Ask = lambda: play_clarification(ScriptedPerson()),
     run: Run = workspace.capture_command,
 ) -> None:
-    """One act, from within the place: done, looked at, and kept in git."""
+    """Play one act from within the workspace: run it, verify it and commit the result."""
     if act.point is StoryPoint.CLARIFIED:
         ask()
     else:
@@ -170,7 +170,7 @@ def play_act(
 
 
 def prepare_demo(folder: Path, until: StoryPoint) -> DemoWorkspace:
-    """The sample project in that folder, with its change at that point of the story. For pictures and tests."""
+    """Create the sample project in a folder, with its change at a point of the story. For screenshots and tests."""
     place = DemoWorkspace(folder)
     with inside_workspace(place):
         set_up_sample(place)
@@ -180,13 +180,13 @@ def prepare_demo(folder: Path, until: StoryPoint) -> DemoWorkspace:
 
 
 def continue_command(place: DemoWorkspace) -> str:
-    """The command that continues after an interruption; empty before the change is created and after its archive."""
+    """Return the command that continues after an interruption; "" before the change exists and after its archive."""
     if not verification.change_folder(place).is_dir():
         return ""
     project = find_project(str(place.project))
     found = next((one for one in ChangeLocator(project).open() if one.id == DEMO_CHANGE_ID), None)
     command = found and next_command(project, found)
-    # What the demo's own user trusts, this one does not yet.
+    # The demo's own user trusts the commands; the real one does not yet.
     trust = " --trust" if command in (f"agentd plan {DEMO_CHANGE_ID}", f"agentd impl {DEMO_CHANGE_ID}") else ""
     return f"cd {shlex.quote(str(place.project))} && {command}{trust}" if command else ""
 
@@ -196,7 +196,7 @@ def typed_command(act: Act) -> str:
 
 
 def commit_command(act: Act) -> list[str]:
-    """What a person would type to keep what came of it, and `play` has done."""
+    """Return what a person would type to commit the result of an act; `play_act` has done it."""
     typed = ["git add --all", f"git commit --message {shlex.quote(act.commit)}"] if act.commit else []
     return (
         [*typed, "git switch main", f"git merge agentd/{DEMO_CHANGE_ID}"] if act.point is StoryPoint.ARCHIVED else typed

@@ -1,11 +1,11 @@
-"""The story: what happens one after the other, by which command, and why."""
+"""The story: what happens in which order, by which command, and why."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 DEMO_CHANGE_ID = "split-by-weight"
 DESCRIPTION = "Split an expense by weight, and tell who pays whom at the end"
-# What the person answers to the planner's questions.
+# The person's answers to the planner's questions.
 ANSWERS = {
     "clarify-1": "Whole-number weights, such as 2 and 1",
     "clarify-2": "Few payments that settle everything",
@@ -16,16 +16,16 @@ class StoryPoint(StrEnum):
     """The state of the change after an act."""
 
     CLARIFIED = "clarified"
-    CHALLENGED = "challenged"  # once: the challenger has found a flaw
+    CHALLENGED = "challenged"  # first round: the challenger found a flaw
     APPROVED = "approved"
-    REVIEWED = "reviewed"  # once: a test fails, and the reviewer has found more
+    REVIEWED = "reviewed"  # first round: a test fails, and the reviewer found more
     COMPLETE = "complete"
     ARCHIVED = "archived"
 
 
 @dataclass(frozen=True)
 class Act:
-    """`code` is how its command ends. `commit`: the message under which the person keeps what came of it."""
+    """`code` is the command's expected exit code. `commit`: the message under which the result is committed."""
 
     point: StoryPoint
     title: str

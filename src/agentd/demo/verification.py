@@ -1,4 +1,4 @@
-"""Whether an act went as it should, read from the files that it left."""
+"""Check the outcome of an act, from the files it left."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ SPECS = {"splitting": "R4", "balances": "R2", "settling": "R2"}  # with the last
 
 
 def find_mistakes(place: DemoWorkspace, point: StoryPoint) -> list[str]:
-    """What is not as it should be at this point of the story; nothing, if all is well."""
+    """Return what is wrong at this point of the story; [] if everything is as expected."""
     return list(_LOOKS[point](place))
 
 
 def change_folder(place: DemoWorkspace) -> Path:
-    """The folder of the change, open or archived."""
+    """Return the folder of the change, open or archived."""
     home = place.project / "agentd"
     archived = sorted((home / "archive").glob(f"*-{DEMO_CHANGE_ID}"))
     return archived[-1] if archived else home / "changes" / DEMO_CHANGE_ID
@@ -32,14 +32,14 @@ def last_demo_record(place: DemoWorkspace, kind: str) -> ReviewRecord | None:
 
 
 def judge_finding(place: DemoWorkspace, kind: str) -> Finding | None:
-    """The high finding of the first round, with evidence that agentd has verified."""
+    """Return the high finding of the first round whose evidence agentd verified."""
     first = read_records(change_folder(place), kind)[:1]
     found = (one for record in first for one in record.findings if one.by == record.by)
     return next((one for one in found if one.severity is Severity.HIGH and one.verified), None)
 
 
 def failed_tests(place: DemoWorkspace) -> list[str]:
-    """By the check that agentd ran for the first review."""
+    """Return the tests that failed in the check agentd ran for the first review."""
     rows = [row for record in read_records(change_folder(place), "review")[:1] for row in record.checks or ()]
     return [name for row in rows if row["status"] == CheckStatus.FAILED for name in row["failed_tests"]]
 
@@ -117,7 +117,7 @@ def _left_open(place: DemoWorkspace, kind: str) -> Iterator[str]:
 
 
 def _tests(place: DemoWorkspace) -> Iterator[str]:
-    """By plain unittest, without agentd."""
+    """Run the sample's tests with plain unittest, without agentd."""
     done = workspace.run_python("-m", "unittest", "discover", "-s", str(place.project), "-t", str(place.project))
     if done.code:
         yield f"the tests of the sample fail:\n{done.told}"
@@ -128,7 +128,7 @@ _WORDS = {"A": "new", "M": "changed", "D": "gone"}
 
 @dataclass(frozen=True)
 class DemoResult:
-    """`files` by their path, with what became of each since the project was set up; `cost` as if models were asked."""
+    """`files` by path, with what happened to each since the setup; `cost` is simulated."""
 
     files: Mapping[str, str]
     in_plan: Finding | None

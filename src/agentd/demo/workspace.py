@@ -1,4 +1,4 @@
-"""The folder in which the demo happens: the sample project, and a home so that nothing of the user's is touched."""
+"""The demo's folder: the sample project, and a separate home so nothing of the user's is touched."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 from agentd.domain import DEMO_PART
 from agentd.project import current_directory
 
-_PATIENCE = (2.0, 10.0, 10.0)  # seconds for a child that was interrupted with us, was asked to end, was killed
+_PATIENCE = (2.0, 10.0, 10.0)  # seconds to wait after Ctrl-C, after terminate, after kill
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ChildResult:
 
 
 def show_command(*arguments: str, folder: Path | None = None) -> ChildResult:
-    """A command of agentd before the person's eyes. It has no stdin, so it asks nothing; its live view is as ever."""
+    """Run an agentd command visibly, with its live view. It has no stdin, so it asks nothing."""
     child = subprocess.Popen(
         _command(arguments), stdin=subprocess.DEVNULL, cwd=folder, env={**os.environ, DEMO_PART: "1"}
     )
@@ -38,17 +38,17 @@ def show_command(*arguments: str, folder: Path | None = None) -> ChildResult:
 
 
 def capture_command(*arguments: str) -> ChildResult:
-    """The same, unseen."""
+    """Run an agentd command and capture its output."""
     return _kept(_command(arguments))
 
 
 def run_python(*arguments: str) -> ChildResult:
-    """This Python in the project, as the person would call it."""
+    """Run this Python in the project, as the person would."""
     return _kept((sys.executable, *arguments))
 
 
 def _command(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    # -P: the `agentd/` folder of the project must not be imported.
+    # -P: do not import the project's `agentd/` folder.
     return sys.executable, "-P", "-m", "agentd", *arguments
 
 
@@ -60,7 +60,7 @@ def _kept(command: tuple[str, ...]) -> ChildResult:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Ctrl-C reaches it as well; a signal to us alone does not."""
+    """End the child. Ctrl-C reaches it as well; a signal to us alone does not."""
     for ask, patience in zip((None, child.terminate, child.kill), _PATIENCE, strict=True):
         if ask:
             ask()
@@ -71,7 +71,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
             continue
 
 
-# What would lead git or agentd to something of the user's.
+# Variables that could point git or agentd to the user's own files.
 _LEADING = ("GIT_", "XDG_", "AGENTD_")
 
 
@@ -93,7 +93,7 @@ class DemoWorkspace:
 
 
 def demo_environment(place: DemoWorkspace, environ: Mapping[str, str]) -> dict[str, str]:
-    """For all that the demo runs. The checks of the sample are run by this Python, also where PATH has none."""
+    """Return the environment of the demo's processes. This Python runs the sample's checks, even if PATH has none."""
     kept = {name: value for name, value in environ.items() if not name.startswith(_LEADING)}
     path = os.pathsep.join(filter(None, (os.path.dirname(sys.executable), environ.get("PATH"))))
     own = {"HOME": str(place.home), "GIT_CONFIG_GLOBAL": str(place.git_config), "GIT_CONFIG_NOSYSTEM": "1"}

@@ -1,10 +1,10 @@
-"""Checks that everything agentd needs is present, without spending, changing or hanging.
+"""Check that everything agentd needs is present, without spending money, changing anything or hanging.
 
-report           what was found, one row each, and which roles can run
-system_checks    the rows about the machine and the project; programs are run with a time limit
+report           the findings, one row each, and which roles can run
+system_checks    the rows about the machine and the project; programs run with a time limit
 agent_checks     the rows about each agent
-mcp_probe        asks agentd's own MCP server for its tools
-diagnosis        all of it in one go
+mcp_probe        ask agentd's own MCP server for its tools
+diagnosis        run all checks
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The agents that sit in a role: is the program here, in a version that is known, logged in, with which models?"""
+"""Check the agents assigned to roles: installed, in a tested version, logged in, and with which models."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]*")
 
 @dataclass(frozen=True)
 class AgentEnvironment:
-    """`project` None: the agents are looked at as `init` would seat them. `scratch` is an empty folder."""
+    """`project` None: check the agents that `init` would assign. `scratch` is an empty folder."""
 
     project: Project | None
     config: Config
@@ -50,7 +50,7 @@ def agent_rows(here: AgentEnvironment) -> Iterator[DoctorRow]:
 def _playbook(here: AgentEnvironment, agent: AgentSettings) -> DoctorRow:
     about, path = agent_section(agent.name), here.root / agent.playbook
     other = f"name another one under [agents.{agent.name}] playbook"
-    if not path.is_file():  # a named pipe would keep us waiting
+    if not path.is_file():  # reading a named pipe would block
         return DoctorRow(about, "playbook", DoctorState.PROBLEM, f"{agent.playbook} is no file of the project", other)
     try:
         parse_playbook(files.read(path).decode(), agent.playbook)
@@ -82,7 +82,7 @@ def _program(here: AgentEnvironment, agent: AgentSettings) -> Iterator[DoctorRow
 def _version(
     here: AgentEnvironment, agent: AgentSettings, known: CliProfile, program: str, env: Mapping[str, str]
 ) -> DoctorRow:
-    """Asked with its own folder elsewhere: even a question for its version may leave files there."""
+    """Check the version with the CLI's home set to `scratch`, as even `--version` may leave files there."""
     about = agent_section(agent.name)
     if not _is_trusted(here, agent):
         return DoctorRow(about, "version", DoctorState.NOTE, "not asked: this agent is not trusted", "agentd trust")
@@ -107,11 +107,11 @@ def _is_trusted(here: AgentEnvironment, agent: AgentSettings) -> bool:
         item = agent_item(here.project, here.config, agent)
         return item is None or is_trusted(here.project, item, here.environ)
     except AgentdError:
-        return False  # why is said in the row about trust
+        return False  # the trust row says why
 
 
 def _login(here: AgentEnvironment, agent: AgentSettings, known: CliProfile, env: Mapping[str, str]) -> DoctorRow:
-    """By what the agent will get to see of our environment."""
+    """Check the login with the part of our environment that the agent will get."""
     about, seen = agent_section(agent.name), detect_login(known, env, here.home, agent.args)
     match seen.login:
         case LoginStatus.YES:

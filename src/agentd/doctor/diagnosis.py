@@ -1,4 +1,4 @@
-"""The whole look: from the machine to the agents, as far as what is there allows."""
+"""Run all checks, from the machine to the agents, as far as the setup allows."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from agentd.domain import AgentdError
 from agentd.engine import Stage, tools_of
 from agentd.project import CONFIG_PATH, Config, Project, current_directory, find_project, git, load_config
 
-# -P: a folder named agentd in the working folder is not our package.
+# -P: do not import a folder named agentd in the current directory.
 _PYTHON = (sys.executable, "-P", "-m")
 _SERVER = (*_PYTHON, "agentd", "mcp")
 _NAME = "MCP server"
@@ -37,7 +37,7 @@ def server_row(project: Project, environ: Mapping[str, str], server: tuple[str, 
 
 
 def examine(environ: Mapping[str, str], home: Path, flags: Sequence[str] = ()) -> DoctorReport:
-    """Every probe has a clock, and none writes anything that stays."""
+    """Run all checks. Every probe has a time limit, and none leaves anything behind."""
     rows = [*system_checks.machine_rows(environ)]
     project = _find_project(rows, environ)
     settings = _settings(rows, project, environ, home, flags)
@@ -70,7 +70,7 @@ def _find_project(rows: list[DoctorRow], environ: Mapping[str, str]) -> Project 
 def _settings(
     rows: list[DoctorRow], project: Project | None, environ: Mapping[str, str], home: Path, flags: Sequence[str]
 ) -> Config | None:
-    """Without a project, the roles are those that `init` would give."""
+    """Load the configuration; without a project, use the roles that `init` would assign."""
     try:
         settings = load_config(project.config_file if project else None, flags=flags, environ=environ)
     except AgentdError as error:

@@ -1,4 +1,4 @@
-"""Starts an MCP server and prints the names of its tools: `python -P -m agentd.doctor.mcp_probe <server>`."""
+"""Start an MCP server and print the names of its tools: `python -P -m agentd.doctor.mcp_probe <server>`."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What was found, a row for each thing, and what follows from it for the roles (pure)."""
+"""The findings, one row each, and what they mean for the roles (pure)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ PROJECT_SECTION = "project"
 
 class DoctorState(StrEnum):
     OK = "ok"
-    NOTE = "note"  # worth knowing, stops nothing
+    NOTE = "note"  # worth knowing, blocks nothing
     PROBLEM = "problem"
 
 
 @dataclass(frozen=True)
 class DoctorRow:
-    """`about` is the machine, the project, or the agent of that name; `fix` is what to do or type."""
+    """`about` is the machine, the project or an agent's section; `fix` is what to do or type."""
 
     about: str
     name: str
@@ -29,7 +29,7 @@ class DoctorRow:
 
 @dataclass(frozen=True)
 class DoctorReport:
-    """`roles` is empty where the configuration cannot be read."""
+    """`roles` is empty if the configuration cannot be read."""
 
     rows: tuple[DoctorRow, ...]
     project: str | None
@@ -40,13 +40,13 @@ class DoctorReport:
         return tuple(row for row in self.rows if row.state is DoctorState.PROBLEM)
 
     def can_run(self, role: Role) -> bool:
-        """A problem of the machine or the project stops every role, one of an agent those it sits in."""
+        """Return whether the role can run. A machine or project problem blocks every role, an agent problem its own."""
         stopped = {row.about for row in self.problems}
         return role in self.roles and not stopped & {MACHINE_SECTION, PROJECT_SECTION, agent_section(self.roles[role])}
 
 
 def agent_section(name: str) -> str:
-    """What rows about this agent are about; a person may have called it `machine`."""
+    """Return the section for an agent's rows; the prefix avoids a clash with an agent named `machine`."""
     return f"agent {name}"
 
 

@@ -1,4 +1,4 @@
-"""The repository and the project in it: can they be read and written, is all of it trusted, is something running?"""
+"""Check the machine, the repository and the project: programs, write access, trust, checks and active runs."""
 
 import os
 import platform
@@ -26,13 +26,13 @@ from agentd.domain import AgentdError, Role
 from agentd.project import Config, Project, TrustStatus, git, trust_states, user_config_file
 from agentd.storage import active_run, interrupted_run
 
-SECONDS = 60.0  # a busy machine is slow to start a CLI
+SECONDS = 60.0  # generous, as a CLI starts slowly on a busy machine
 _OUTPUT = 1024 * 1024
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """`failure` is empty if it ended well."""
+    """The output of a program; `failure` is empty if it succeeded."""
 
     out: str
     errors: str
@@ -40,7 +40,7 @@ class ProbeResult:
 
 
 def probe_program(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> ProbeResult:
-    """Its input is empty; nothing of it is left when this returns."""
+    """Run a program with empty input and a time limit; no process of it is left when this returns."""
     heard: dict[Stream, list[str]] = {"out": [], "err": []}
 
     def hear(stream: Stream, line: bytes, left_out: int) -> None:
@@ -113,7 +113,7 @@ def _home(environ: Mapping[str, str]) -> DoctorRow:
 
 
 def writable_row(about: str, name: str, *folders: Path) -> DoctorRow:
-    """The first one is named; each must be one where files can be made. Nothing is written to find out."""
+    """Check that files can be created in each folder, without writing any; the row names the first one."""
     for folder in folders:
         if why := _obstacle(folder):
             return DoctorRow(about, name, DoctorState.PROBLEM, why, "mend that, or agentd cannot write there")
@@ -138,7 +138,7 @@ _BUILT_IN = ("cd", "test", "[", "export", "exec", "set", "true", "false", ".", "
 
 
 def repository_row(repo: git.Repository, environ: Mapping[str, str]) -> DoctorRow:
-    """As git itself sees it: it refuses what belongs to another user."""
+    """Check the repository as git sees it: git refuses one that belongs to another user."""
     program = find_program("git", environ.get("PATH", ""))
     if program is None:
         return DoctorRow(
@@ -215,7 +215,7 @@ def _checks(config: Config, project: Project, environ: Mapping[str, str]) -> Doc
 
 
 def _missing(command: str, project: Project, environ: Mapping[str, str]) -> str | None:
-    """The program that a plain command starts with; what needs a shell to be understood is not judged."""
+    """Return the program of a simple command if it is missing; a command that needs a shell is not checked."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -242,7 +242,7 @@ def _vendor(config: Config, role: Role) -> str:
 
 
 def run_rows(project: Project) -> Iterator[DoctorRow]:
-    """Who is at work, and who was cut off. A lock without a process holds nobody up: the kernel lets go of it."""
+    """Report active and interrupted runs. A lock without a process blocks nothing, as the kernel releases it."""
     rows = [row for path in _run_locks(project) if (row := _run(path))]
     yield from rows or [DoctorRow(PROJECT_SECTION, "runs", DoctorState.OK, "none is under way")]
 

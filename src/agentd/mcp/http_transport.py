@@ -1,4 +1,4 @@
-"""Streamable HTTP: on the loopback address only, for who can read the token file."""
+"""Streamable HTTP, on the loopback address only, for clients that can read the token file."""
 
 import hmac
 import json
@@ -19,12 +19,12 @@ from agentd.storage import files
 
 HOST = "127.0.0.1"
 PATH = "/mcp"
-PATIENCE = 2  # seconds that open answers have when the server is stopped
-LARGEST = 4 * 1024 * 1024  # bytes of one request
+PATIENCE = 2  # seconds for pending responses when the server stops
+LARGEST = 4 * 1024 * 1024  # bytes per request
 
 
 class TokenMiddleware:
-    """Every request names the token; what comes without is not even looked at."""
+    """Rejects every request without the token before anything else sees it."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -43,7 +43,7 @@ class TokenMiddleware:
 
 
 def http_app(binding: ToolScope, port: int, token: str) -> ASGIApp:
-    """Host and Origin must be ours, so that a page in a browser cannot reach in; there is no CORS."""
+    """Build the app. Host and Origin must be ours, so web pages cannot reach it; there is no CORS."""
     names = [f"{name}:{port}" for name in (HOST, "localhost")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
     inner = build_server(binding).streamable_http_app(
@@ -53,19 +53,19 @@ def http_app(binding: ToolScope, port: int, token: str) -> ASGIApp:
 
 
 def _stop(number: int, _frame: object) -> NoReturn:
-    """On the usual way out, so that the token file goes too; uvicorn raises the signal again when it is done."""
+    """Exit normally, so the token file is removed; uvicorn raises the signal again when it is done."""
     raise SystemExit(128 + number)
 
 
 def serve_http(binding: ToolScope, port: int, announce: Any) -> None:
-    """Serve until stopped. `announce` is called with the address and the path of the token."""
+    """Serve until stopped. Call `announce` with the URL and the path of the token file."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     token = os.urandom(32).hex()
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind((HOST, port))
-    listening.listen(128)  # from now on a client waits instead of being refused
+    listening.listen(128)  # from now on, clients wait instead of being refused
     port = listening.getsockname()[1]
     url = f"http://{HOST}:{port}{PATH}"
     file = Path(binding.project.local_state_path("mcp", f"http-{port}.json"))

@@ -1,4 +1,4 @@
-"""The server over any transport: which tools it lists, and how a call is answered."""
+"""The server for any transport: which tools it lists, and how it answers a call."""
 
 import signal
 import sys
@@ -15,7 +15,7 @@ from agentd import __version__
 from agentd.engine import ToolRefusal, ToolScope, call_tool, tools_of
 
 NAME = "agentd"
-_QUICK = ("read_file", "list_directory")  # done sooner than a thread is found for them
+_QUICK = ("read_file", "list_directory")  # faster than dispatching to a thread
 
 
 def build_server(binding: ToolScope) -> Server[Any]:
@@ -23,7 +23,7 @@ def build_server(binding: ToolScope) -> Server[Any]:
         types.Tool(name=tool.name, description=tool.about, input_schema=tool.arguments.json_schema())
         for tool in tools_of(binding.stage)
     ]
-    one_at_a_time = anyio.CapacityLimiter(1)  # a session's calls follow one another, as its writes must
+    one_at_a_time = anyio.CapacityLimiter(1)  # a session's calls run one after another, as its writes must
 
     async def list_tools(context: Any, parameters: Any) -> types.ListToolsResult:
         binding.served()
@@ -51,7 +51,7 @@ def _instructions(binding: ToolScope) -> str:
 
 
 def _answer(binding: ToolScope, name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
-    """Errors and crashes are returned as results; the server keeps running."""
+    """Call a tool. Errors and crashes are returned as results; the server keeps running."""
     try:
         return _result(call_tool(binding, name, arguments))
     except ToolRefusal as refusal:
@@ -67,16 +67,16 @@ def _result(text: str, is_error: bool = False) -> types.CallToolResult:
 
 
 def serve_stdio(binding: ToolScope) -> None:
-    """Until stdin or stdout closes. The SDK keeps stdout for the protocol: whatever is printed goes to stderr."""
+    """Serve until stdin or stdout closes. The SDK reserves stdout for the protocol; anything printed goes to stderr."""
 
     async def serve() -> None:
         server = build_server(binding)
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
-    # The reading thread cannot be interrupted; a write is whole or not at all, so ending at once harms nothing.
+    # The reading thread cannot be interrupted. Writes are atomic, so exiting immediately is safe.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         anyio.run(serve)
     except* BrokenPipeError:
-        pass  # the client ended before it had its answer
+        pass  # the client exited before it got its answer

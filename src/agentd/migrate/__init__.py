@@ -1,11 +1,9 @@
-"""Import projects from other tools, and export specs to them. The originals are never written.
+"""Import projects from other tools, and export specs to them. The originals are never changed.
 
-import_model      what was found and what it becomes, as data
-source_tree       the other tool's files, no link followed
-openspec          an OpenSpec project, with openspec_spec, openspec_delta and openspec_proposal
-speckit           a Spec Kit project, with speckit_spec
+import_model      the imported project as data; reading source files without following links; writing all or nothing
+openspec          an OpenSpec project, with openspec_spec (specs and proposals) and openspec_delta (changes)
+speckit           a Spec Kit project
 task_lists        checkbox lists as tasks.md
-import_writer     writes all of it or nothing
 openspec_export   the specs as an OpenSpec tree
 """
 

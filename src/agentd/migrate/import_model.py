@@ -1,4 +1,4 @@
-"""Another tool's project: its files, what becomes of them here, and writing the result."""
+"""Another tool's project: its files, what they become here, and writing the result."""
 
 import os
 import stat
@@ -31,7 +31,7 @@ KEPT = "imported"
 class ImportNote:
     """Something that could not be mapped, or not exactly; line 0 means the whole file.
 
-    `alike` is the same for many of its kind, where the message says more.
+    `alike` is the same for all notes of a kind whose messages differ in detail.
     """
 
     file: str
@@ -55,7 +55,7 @@ class ImportedSpec:
 
 @dataclass(frozen=True, slots=True)
 class ImportedChange:
-    """One change: `files` by their paths in its folder; `bases` the main specs it begins from, None for a new one."""
+    """One change: `files` by path in its folder; `bases` are the main specs it starts from, None for a new one."""
 
     source: str
     id: str
@@ -68,7 +68,7 @@ class ImportedChange:
 
     @property
     def counts(self) -> Counter[str]:
-        """What its specs say."""
+        """Count what its specs contain."""
         texts = (data.decode() for path, data in self.files.items() if path.startswith("specs/"))
         found: Counter[str] = Counter()
         for one in (parse_spec(text, self.id) for text in texts):
@@ -81,7 +81,7 @@ class ImportedChange:
 
 @dataclass(frozen=True, slots=True)
 class ImportedProject:
-    """A whole project. What is archived goes by the folder it gets."""
+    """A whole project; archived changes by the name of their new folder."""
 
     tool: str
     specs: tuple[ImportedSpec, ...] = ()
@@ -90,13 +90,13 @@ class ImportedProject:
     notes: tuple[ImportNote, ...] = ()
 
 
-LARGEST = 1024 * 1024  # bytes of a file; a longer one is not a document
-_DEEPEST = 32  # folders below each other
+LARGEST = 1024 * 1024  # bytes; a larger file is not a document
+_DEEPEST = 32  # nesting levels of folders
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """Files by their paths from the project's root, with `/`; `notes` are about what was left out."""
+    """Files by path from the project's root, with `/`; `notes` say what was left out."""
 
     files: Mapping[str, bytes]
     notes: tuple[ImportNote, ...] = ()
@@ -105,7 +105,7 @@ class SourceTree:
 
 
 def read_source_tree(root: Path, *folders: str) -> SourceTree:
-    """All files below these folders; a missing folder has none."""
+    """Read all files below these folders; a missing folder is empty."""
     files: dict[str, bytes] = {}
     notes: list[ImportNote] = []
     for folder in folders:
@@ -189,7 +189,7 @@ def import_operations(project: Project, moving: ImportedProject) -> list[Operati
 
 
 def _state(project: Project, tool: str, one: ImportedChange) -> ChangeState:
-    """A plan that is whole enough to be judged is proposed; `agentd plan` validates and challenges it."""
+    """Return the state. A plan complete enough to be judged is proposed; `agentd plan` validates and challenges it."""
     specs = {id_: files.hash_bytes(text.encode()) if text is not None else None for id_, text in one.bases.items()}
     base = BaseSnapshot(git.head_commit(project.tree), specs=specs)
     state = ChangeState(
@@ -212,7 +212,7 @@ def _state(project: Project, tool: str, one: ImportedChange) -> ChangeState:
 
 
 def _ended(tool: str, one: ImportedChange) -> ChangeState:
-    """Archived elsewhere: no event of ours brought it there, so its history is empty."""
+    """Return the state of a change archived elsewhere; its history is empty, as no event of ours archived it."""
     state = ChangeState(one.id, one.description, one.created, one.created, extra=_origin(tool, one))
     return replace(state, phase=Phase.ARCHIVED)
 

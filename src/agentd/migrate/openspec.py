@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def read_openspec(tree: SourceTree, now: str) -> ImportedProject:
-    """`now` is the start of changes that do not state one."""
+    """Read the project; `now` is the creation time of changes that do not state one."""
     reader = _OpenSpecReader(tree, now, [*tree.notes])
     specs = tuple(reader.specs())
     changes = tuple(reader.change(name, files) for name, files in reader.folders(_CHANGE).items())
@@ -122,7 +122,7 @@ class _OpenSpecReader:
                 alike = f"files are kept beside, in {KEPT}/"
                 self.note(f"{source}/{path}", 0, f"is kept beside, in {KEPT}/{path}", alike)
             if path != "proposal.md" and (path == "tasks.md" or len(self.notes) > noted):
-                made[f"{KEPT}/{path}"] = data  # not all of it is carried over
+                made[f"{KEPT}/{path}"] = data  # not everything was converted
         day = _CREATED.search(files.get(".openspec.yaml", b""))
         created = f"{day[1].decode()}T00:00:00Z" if day else self.now
         proposal = None

@@ -1,4 +1,4 @@
-"""What a change of OpenSpec does to one capability, written as a delta of ours, or as a whole new spec."""
+"""Convert what an OpenSpec change does to one capability to a delta, or to a complete new spec."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ _PAIR = re.compile(r"[ \t]*[-*+]?[ \t]*(FROM|TO):[ \t]*`?(###[ \t]*Requirement:.
 
 @dataclass(slots=True)
 class RequirementIds:
-    """The ids of one capability by requirement name. All changes share them: the same name is the same id."""
+    """The ids of one capability by requirement name, shared by all changes: the same name gets the same id."""
 
     known: dict[str, str] = field(default_factory=dict)
     highest: int = 0
@@ -44,7 +44,7 @@ class _DeltaBlock:
 
 @dataclass(slots=True)
 class _DeltaText:
-    """Lines with the line of the original each comes from, 0 for our own; notes on the way."""
+    """The lines written so far, each with its line in the original, 0 for our own; and notes."""
 
     source: str
     document: Document
@@ -57,7 +57,7 @@ class _DeltaText:
         self.origins += [origin] * len(lines)
 
     def copy(self, span: Span) -> None:
-        """Lines of the original, without blank ones around them."""
+        """Copy lines of the original, without trailing blank ones."""
         lines = list(range(span.start, span.end + 1))
         while lines and not self.document.content(lines[-1]).strip():
             lines.pop()
@@ -107,13 +107,13 @@ def _blocks(document: Document, kind: str, section: Section) -> Iterator[_DeltaB
         ]
         found = sorted(found + [(line, name) for line, words in bullets if (name := requirement_name(words))])
     ends = [*(line - 1 for line, _ in found[1:]), section.span.end]
-    for (line, name), end in zip(found, ends, strict=False):  # without a requirement there is one end too many
+    for (line, name), end in zip(found, ends, strict=False):  # without requirements there is one end too many
         if kind != "renamed":
             yield _DeltaBlock(kind, name, line, Span(line + 1, end))
 
 
 def _pairs(page: _DeltaText, section: Section) -> Iterator[tuple[int, str, str]]:
-    """FROM and TO, one right after the other; half a pair gets a note."""
+    """Yield each FROM followed by its TO; add a note for half a pair."""
     pending: tuple[int, str] | None = None
     for line, content in page.document.plain_lines(section.inner):
         match = _PAIR.match(content)
@@ -140,7 +140,7 @@ def _names(
     main: NumberedSpec | None,
     ids: RequirementIds,
 ) -> dict[int, str]:
-    """The id of each block that is written, by its line. MODIFIED goes by the new name of what is renamed."""
+    """Return the id of each written block by its line. MODIFIED uses the new name of a renamed requirement."""
     known = main.ids if main else {}
     renamed = {new: known[old] for _, old, new in pairs if old in known}
     left = {old for _, old, _ in pairs}
@@ -207,13 +207,13 @@ def _taken_away(
         page.say("## Renamed", "")
         for line, old, new in pairs:
             if old in known:
-                # An arrow in the old name would be taken for the one between the two; the id alone says enough.
+                # An arrow in the old name would be mistaken for the separator; the id alone is enough.
                 named = known[old] if _ARROW.search(old) else f"{known[old]}: {old}"
                 page.say(f"- {named} → {known[old]}: {new}", origin=line)
         page.say("")
 
 
-# ---- what a person should know
+# ---- notes
 
 
 def _note_unmapped(
@@ -240,7 +240,7 @@ def _note_unmapped(
 def _note_left_out(
     page: _DeltaText, blocks: list[_DeltaBlock], here: dict[int, str], main: NumberedSpec | None
 ) -> None:
-    """A scenario that MODIFIED does not repeat stays: nobody said in so many words that it goes."""
+    """Note scenarios that MODIFIED does not repeat. They stay, as nothing removes them explicitly."""
     for block in blocks:
         if block.kind == "modified" and main:
             written = {scenario_name(one.title) for one in page.document.headings if one.line in block.body}

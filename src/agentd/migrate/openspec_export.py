@@ -1,4 +1,4 @@
-"""Export the project's specs as an OpenSpec tree: its headings, and scenarios below their requirements."""
+"""Export the project's specs as an OpenSpec tree: with its headings, and scenarios below their requirements."""
 
 import os
 import re
@@ -28,7 +28,7 @@ class ExportedSpec:
 
 
 def export_spec(text: str, id_: str, pattern: re.Pattern[str]) -> ExportedSpec:
-    """Convert one spec; ambiguous text raises InvalidDocument."""
+    """Convert one spec; raise InvalidDocument if the text is ambiguous."""
     source = f"agentd/specs/{id_}.md"
     parsed = read_units(text, source, pattern)
     editor = LineEditor(parsed)
@@ -41,7 +41,7 @@ def export_spec(text: str, id_: str, pattern: re.Pattern[str]) -> ExportedSpec:
         editor.replace(Span(overview.heading.line, overview.heading.line), ["## Purpose"])
     if criteria and _is_empty(parsed, criteria):
         editor.cut(criteria.span)
-    # The path that an import kept, unless it is unsafe.
+    # Use the path that an import stored, unless it is unsafe.
     wanted = str(read_frontmatter(parsed.document).values.get(CAPABILITY) or "")
     parts = PurePosixPath(wanted).parts
     is_safe = wanted and not any(part.startswith((".", "/")) or "\\" in part or "\0" in part for part in parts)
@@ -85,7 +85,7 @@ def _scenario_place(parsed: SpecUnits, editor: LineEditor, one: ScenarioUnit) ->
 
 
 def _is_empty(parsed: SpecUnits, section: Section) -> bool:
-    """Whether nothing is left once all scenarios are moved to their requirements."""
+    """Return whether nothing is left once all scenarios are moved to their requirements."""
     left = set(range(section.heading.line + 1, section.span.end + 1))
     for one in parsed.scenarios.values():
         if one.requirement in parsed.requirements:

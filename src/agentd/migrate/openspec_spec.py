@@ -1,4 +1,4 @@
-"""Convert a main spec of OpenSpec to ours and back: only headings and frontmatter change, all other bytes stay."""
+"""Convert OpenSpec specs and proposals to ours and back: only headings and frontmatter change, other bytes stay."""
 
 import re
 from collections.abc import Mapping
@@ -54,18 +54,18 @@ class NumberedSpec:
 
 
 def requirement_name(content: str) -> str | None:
-    """The name in `### Requirement: Name`, as OpenSpec compares it; None when the line is something else."""
+    """Return the name in `### Requirement: Name`, as OpenSpec compares it, or None for any other line."""
     match = _REQUIREMENT.match(content)
     return _CLOSING.sub("", match[1]).strip() if match else None
 
 
 def requirement_headings(document: Document, span: Span) -> list[tuple[int, str]]:
-    """Line and name of each requirement; what stands in code or in a comment is none."""
+    """Return line and name of each requirement, ignoring code and comments."""
     return [(line, name) for line, content in document.plain_lines(span) if (name := requirement_name(content))]
 
 
 def number_requirements(text: str, source: str, id_: str, capability: str) -> NumberedSpec:
-    """Requirements get R1, R2, … in order. Raise InvalidDocument for text that is not a document."""
+    """Number requirements R1, R2, … in order. Raise InvalidDocument for text that is not a document."""
     document = parse_document(text, source)
     found = requirement_headings(document, document.span)
     heads = {line: f"### R{number}: {name}" for number, (line, name) in enumerate(found, 1)}
@@ -86,7 +86,7 @@ def number_requirements(text: str, source: str, id_: str, capability: str) -> Nu
 
 
 def replace_lines(document: Document, instead: Mapping[int, str]) -> str:
-    """The document with other words on these lines; line endings and the byte order mark stay."""
+    """Replace these lines, keeping line endings and the byte order mark."""
     edits = []
     for line, words in instead.items():
         old = document.lines[line - 1]
@@ -96,7 +96,7 @@ def replace_lines(document: Document, instead: Mapping[int, str]) -> str:
 
 
 def add_frontmatter(text: str, values: Mapping[str, object], name: str) -> str:
-    """The text with these keys in its frontmatter, which is made where there is none."""
+    """Set these frontmatter keys, creating the frontmatter if there is none."""
     document = parse_document(text, name)
     if read_frontmatter(document).span:
         return set_frontmatter_keys(text, values, name)
@@ -105,7 +105,7 @@ def add_frontmatter(text: str, values: Mapping[str, object], name: str) -> str:
 
 
 def strip_frontmatter(text: str, keys: tuple[str, ...], name: str) -> str:
-    """The text without these keys; where no other is left, without its frontmatter and the blank line below it."""
+    """Remove these keys; if none is left, remove the frontmatter and the blank line below it."""
     for key in keys:
         text = remove_frontmatter_key(text, key, name)
     document = parse_document(text, name)
@@ -117,7 +117,7 @@ def strip_frontmatter(text: str, keys: tuple[str, ...], name: str) -> str:
     return (BOM if text.startswith(BOM) else "") + rest
 
 
-# ---- what a person should know
+# ---- notes
 
 
 def _odd(document: Document, source: str, found: list[tuple[int, str]]) -> list[ImportNote]:
@@ -158,7 +158,7 @@ def _odd_lines(document: Document, source: str) -> list[ImportNote]:
 
 
 def _read_back(text: str, offset: int, source: str) -> tuple[dict[str, tuple[str, ...]], list[ImportNote]]:
-    """The scenarios of each requirement as we read them; a text that cannot be merged gets a note."""
+    """Return the scenarios of each requirement as we parse them; add a note for a text that cannot be merged."""
     try:
         sheet = read_units(text, source, OURS)
     except InvalidDocument as error:
@@ -186,7 +186,7 @@ _MORE = re.compile(r"[ \t]+(?![-*+][ \t])\S")
 
 @dataclass(frozen=True, slots=True)
 class ConvertedProposal:
-    """`is_whole`: every byte of the original stands in it."""
+    """`is_whole`: it contains every byte of the original."""
 
     text: str
     is_whole: bool
@@ -194,7 +194,7 @@ class ConvertedProposal:
 
 
 def convert_proposal(text: str, source: str, id_: str, created: str, specs: list[str]) -> ConvertedProposal:
-    """Add our frontmatter, and escape tags that would be read as a verdict."""
+    """Add our frontmatter, and escape tags that would be parsed as a verdict."""
     notes = []
     for match in _REVIEW.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
@@ -213,7 +213,7 @@ def convert_proposal(text: str, source: str, id_: str, created: str, specs: list
 
 
 def proposal_description(text: str | None, id_: str) -> str:
-    """The title of the proposal, its reason, or its id."""
+    """Return the proposal's title, else its reason, else its id."""
     try:
         document = parse_document(text or "", "proposal.md")
     except InvalidDocument:
@@ -222,7 +222,7 @@ def proposal_description(text: str | None, id_: str) -> str:
 
 
 def proposal_capabilities(text: str | None) -> dict[str, str]:
-    """What `## Capabilities` says of each; unfilled template entries are left out."""
+    """Return what `## Capabilities` says about each; unfilled template entries are left out."""
     try:
         document = parse_document(text or "", "proposal.md")
     except InvalidDocument:
@@ -247,7 +247,7 @@ def proposal_title(document: Document) -> str:
 
 
 def _reason(document: Document) -> str:
-    """The first paragraph of its Why."""
+    """Return the first paragraph of its Why."""
     why = document.section("Why")
     lines: list[str] = []
     for _, content in document.plain_lines(why.inner) if why else ():
@@ -259,7 +259,7 @@ def _reason(document: Document) -> str:
 
 
 def _with_summary(document: Document, words: str) -> str:
-    """Before the first section, below the title."""
+    """Insert a summary below the title, before the first section."""
     part = document.native(f"## Summary\n\n{embed_text(words, 2)}\n\n")
     first = next((one.line for one in document.headings if one.level == 2), 0)
     if first:

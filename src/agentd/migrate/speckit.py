@@ -82,7 +82,7 @@ def read_feature(document: Document, id_: str) -> SpecKitFeature:
 
 
 def _items(document: Document) -> Iterator[tuple[Span, str]]:
-    """Yield each list item with its lines, and the heading above it."""
+    """Yield each list item as a span, with the heading above it."""
     ends = {heading.line for heading in document.headings}
     heading, start, indent = "", 0, 0
     titles = {one.line: one.title for one in document.headings}
@@ -156,7 +156,7 @@ def _rest(document: Document, mapped: list[Span]) -> list[str]:
 
 
 def _is_empty_label(document: Document, line: int, content: str, gone: set[int]) -> bool:
-    """Whether this is `**Acceptance Scenarios**:` with no scenario left below it."""
+    """Return whether this is `**Acceptance Scenarios**:` with no scenario left below it."""
     if not _LABEL.fullmatch(content):
         return False
     rest = (one for number, one in document.plain_lines(Span(line + 1, len(document.lines))) if number not in gone)
@@ -299,7 +299,7 @@ def _feature(document: Document | None, source: str, spec_id: str, notes: list[I
 
 
 def _depends(listed: list[ListedTask], place: int) -> Iterator[int]:
-    """Yield the tasks that one names; without a [P], also the one before it under the same heading."""
+    """Yield the tasks that a task names; without [P], also the one before it under the same heading."""
     one = listed[place]
     named = {number for match in _DEPENDS.finditer(one.words) for number in re.findall(r"T\d+", match[1])}
     before = place - 1 if place and listed[place - 1].heading == one.heading and "P" not in one.marks else -1

@@ -1,4 +1,4 @@
-"""Convert the checkbox lists of other tools to tasks.md. What a list does not say stays open for validation."""
+"""Convert the checkbox lists of other tools to tasks.md. Validation reports what a list does not say."""
 
 import re
 from bisect import bisect_left
@@ -24,7 +24,7 @@ from agentd.migrate.import_model import ImportNote
 
 _NUMBER = re.compile(r"((?:\d+(?:\.\d+)*[.)]?|T\d+)(?=\s))\s+(.*)")
 _MARK = re.compile(r"\[(P|US\d+)\]\s*")
-# With a folder; a name with a dot in front; in backticks also a bare name, if it ends as files do.
+# A path with a folder, a dotfile, or in backticks also a bare name with a known extension.
 _PATH = re.compile(
     r"(?<![\w./`-])`?((?:[\w@.-]+/)+[\w@.-]+\.\w+|\.[a-z][\w-]*(?:\.[a-z]\w*|rc|ignore|config|attributes))`?(?![\w/])"
     r"|`([\w@-][\w@.-]*\.(?:py|[jt]sx?|[cm]js|vue|json|toml|ya?ml|md|txt|sql|s?css|html|sh|go|rs|java|kt|rb|php|c|h|cpp|cs))`"
@@ -35,7 +35,7 @@ _TITLE = 200  # characters; the full text of a longer one is in the description
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """One box: its number in the other tool, its words, its marks such as P and US1, and the heading above it."""
+    """One checkbox: its number in the other tool, its text, marks such as P and US1, and the heading above it."""
 
     number: str
     words: str
@@ -47,7 +47,7 @@ class ListedTask:
 
 
 def read_boxes(text: str, name: str) -> list[ListedTask]:
-    """Raise InvalidDocument for text that is not a document."""
+    """Read the checkboxes; raise InvalidDocument for text that is not a document."""
     document = parse_document(text, name)
     lines = [heading.line for heading in document.headings]
     listed = []
@@ -75,7 +75,7 @@ def tasks_document(
     depends: Callable[[int], list[int]],
     is_file: Callable[[str], bool],
 ) -> str:
-    """Render the list as tasks.md, in the layer that a heading names, else in logic. `depends` returns places in it.
+    """Render the list as tasks.md, in the layer that a heading names, else in logic. `depends` returns list indexes.
 
     A file that exists is to be modified, any other to be created.
     """

@@ -1,12 +1,12 @@
 """The web interface, `agentd view`: pages to read a change, comment on it and decide.
 
-web_server, security, token_file   one address, and who may use it
-application, pages, actions, live_updates  the application: what is shown, what a person does, what happens meanwhile
-site, page_frame, filters          what all pages share
-decisions                          what can be decided now, and how that is done
-*_view, annotations                what each page shows, read from the change as plain values
-html_export                        a change as one file
-markup                             untrusted text as safe HTML and SVG
+web_server, security       listen on one address; control who may use it
+application, pages, actions, live_updates  the application: pages, submitted forms, server-sent events
+site, page_frame, tabs     shared by all pages
+decisions, displayed       what can be decided now and how; what pages have shown
+*_view, annotations        what each page shows, read from the change as plain values
+html_export                a change as one file
+markup                     untrusted text as safe HTML and SVG
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""What a person does on a page: decisions, stop and resume, comments. Forms in; a word about it, or the way back, out.
+"""Handle what a person submits on a page: decisions, stop and resume, comments.
 
-Who may post at all is settled before, by `security`.
+`security` checks beforehand who may post at all.
 """
 
 import json
@@ -35,7 +35,7 @@ from agentd.web.decisions import ActionResult
 from agentd.web.displayed import StaleItem
 from agentd.web.site import Site
 
-_FIELDS = 20  # of one form
+_FIELDS = 20  # per form
 _FORM = "application/x-www-form-urlencoded"
 
 Value = TypeVar("Value")
@@ -47,7 +47,7 @@ class InvalidForm(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class PostedForm:
-    """A form about a change: its fields are what a browser sent, and nothing more is known of them."""
+    """A form posted about a change. Its fields come from the browser and are not validated."""
 
     site: Site
     request: Request
@@ -55,7 +55,7 @@ class PostedForm:
 
     @property
     def change(self) -> Change:
-        """One that can still be worked on."""
+        """Return the change; raise WrongPhase if it is no longer open."""
         change = self.site.change(self.request.path_params["id"])
         if not (phase := change.read().phase).is_open:
             raise WrongPhase(f"{change.id} is {phase}", "it can be read, and nothing more")
@@ -73,7 +73,7 @@ class PostedForm:
         return self.fields.get(name, "")
 
     def value(self, name: str, read: Callable[[str], Value]) -> Value:
-        """A field that must be there and be readable."""
+        """Return the parsed field; raise InvalidForm if it is missing or cannot be parsed."""
         try:
             return read(self.fields[name])
         except (KeyError, ValueError, TypeError, RecursionError):
@@ -102,7 +102,7 @@ def action_routes(site: Site) -> list[Route]:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedDecision:
-    """The same decision about what is there now, where all that changed is told with it."""
+    """The same decision, offered again for the current state after showing everything that changed."""
 
     choice: str
     label: str
@@ -171,7 +171,7 @@ def _remove(posted: PostedForm) -> None:
 
 
 def _commented(work: Callable[[PostedForm], Comment | None], posted: PostedForm) -> Response:
-    """A script is told what was open before and after: the difference is this person's own, and was shown to them."""
+    """Apply a comment action; a script gets the findings before and after: the difference is the person's own."""
     if not _is_asked_by_script(posted):
         work(posted)
         return RedirectResponse(_back(posted), 303)
@@ -182,7 +182,7 @@ def _commented(work: Callable[[PostedForm], Comment | None], posted: PostedForm)
 
 
 def _open(posted: PostedForm) -> dict[str, str]:
-    """Nothing where the records cannot be read: then nothing is decided, and can still be commented on."""
+    """Return the open findings, or {} if the records cannot be read: commenting still works, deciding does not."""
     try:
         return displayed.displayed_findings(posted.change)
     except AgentdError:
@@ -202,7 +202,7 @@ def _plain(one: Comment) -> dict[str, Any]:
     }
 
 
-# ---- in and out
+# ---- requests and responses
 
 
 def _route(site: Site, path: str, work: Callable[[PostedForm], Response]) -> Route:
@@ -224,7 +224,7 @@ def _answered(work: Callable[[PostedForm], Response], posted: PostedForm) -> Res
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """Nothing for what is no form: then the fields that are needed are missing."""
+    """Return the form fields, or {} if the body is not a form; required fields are then reported as missing."""
     body = await request.body()
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         return {}
@@ -246,7 +246,7 @@ def _page(
     again: RepeatedDecision | None = None,
     status: int = 409,
 ) -> Response:
-    """`status`: of what was not done."""
+    """Render the result; `status` is the HTTP status of a failed action."""
     name = "_told.html" if _is_asked_by_script(posted) else "told.html"
     change = posted.request.path_params["id"]
     return posted.site.page(
@@ -259,7 +259,7 @@ def _is_asked_by_script(posted: PostedForm) -> bool:
 
 
 def _back(posted: PostedForm) -> str:
-    """To the page it came from, if that is one of ours."""
+    """Return the page the request came from if it is one of ours, else the page of the change."""
     came = posted.request.headers.get("referer", "").partition("#")[0]
     path = came.removeprefix(f"http://{posted.request.headers.get('host')}")
     if path != came and (path == "/" or path.startswith("/changes/")):

@@ -1,4 +1,4 @@
-"""Annotations of a document: findings of all rounds and people's comments, at the current place of their text."""
+"""Annotations of a document: findings of all rounds and people's comments, at the current position of their text."""
 
 import re
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ from agentd.domain import AgentdError
 
 @dataclass(frozen=True, slots=True)
 class RecordView:
-    """`state` None: it cannot be read. `problems` say what else cannot be, each with its file."""
+    """The records of a change. `state` is None if it cannot be read; `problems` lists other unreadable files."""
 
     state: ChangeState | None
     records: tuple[ReviewRecord, ...]
@@ -46,7 +46,7 @@ class RecordView:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The current findings; last those that are not in a record yet."""
+        """The current findings, followed by those not in a record yet."""
         return (*current_findings(self.records), *(self.state.findings if self.state else ()))
 
     def of(self, kind: str) -> tuple[ReviewRecord, ...]:
@@ -69,7 +69,7 @@ def read_record_view(change: Change) -> RecordView:
 
 @dataclass(frozen=True, slots=True)
 class AnnotationEntry:
-    """One word about a finding, or one entry of a thread. `what`: found, fixed, disputed, open, withdrawn, edited."""
+    """One statement about a finding, or one thread entry. `what`: found, fixed, disputed, open, withdrawn, edited."""
 
     by: str
     at: str
@@ -81,7 +81,7 @@ class AnnotationEntry:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """`line` 0 is the whole document. `sure`: exact, moved or changed; line or heading where no text is quoted."""
+    """`line` 0 is the whole document. `sure`: exact, moved or changed; line or heading if no text is quoted."""
 
     kind: str  # finding or comment
     id: str
@@ -121,7 +121,7 @@ class _AnnotationPlace:
 def document_annotations(
     change: Change, document: str, text: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> tuple[Annotation, ...]:
-    """In the order of the text; a finding that was a comment is shown as the comment."""
+    """Return the annotations in text order; a finding that was a comment is shown as the comment."""
     found = read_record_view(change)
     said = _comments(change, found)
     taken = {one.finding for one in said}
@@ -136,7 +136,7 @@ def document_annotations(
 
 @dataclass(frozen=True, slots=True)
 class AnnotationSummary:
-    """A finding or a comment in a list; `document` is "" where it concerns none."""
+    """A finding or a comment in a list; `document` is "" if it concerns none."""
 
     id: str
     severity: str
@@ -149,7 +149,7 @@ class AnnotationSummary:
 
 
 def open_annotations(change: Change) -> tuple[AnnotationSummary, ...]:
-    """All that is open, the findings first, as far as the judges' records and the comments can be read."""
+    """Return everything that is open, findings first, as far as the records and comments can be read."""
     found = read_record_view(change)
     said = _comments(change, found)
     taken = {one.finding for one in said}
@@ -171,7 +171,7 @@ def open_annotations(change: Change) -> tuple[AnnotationSummary, ...]:
 
 
 def finding_documents(change: Change) -> dict[str, str]:
-    """The document of each finding that belongs to one."""
+    """Return the document of each finding that belongs to one."""
     found = ((one.id, finding_document(change, one)) for one in read_record_view(change).findings)
     return {id_: document for id_, document in found if document}
 
@@ -183,7 +183,7 @@ def _brief(one: Comment) -> AnnotationSummary:
 
 
 def annotation_problems(change: Change) -> tuple[str, ...]:
-    """What of the records and the comments cannot be read, or says what it may not."""
+    """Return what cannot be read in the records and comments, and comments that claim a finding not made from them."""
     found = read_record_view(change)
     try:
         foreign = misattributed_comments(read_comments(change), found.findings)
@@ -194,7 +194,7 @@ def annotation_problems(change: Change) -> tuple[str, ...]:
 
 
 def _comments(change: Change, found: RecordView) -> tuple[Comment, ...]:
-    """The comments with their current state, as far as the records can be read."""
+    """Return the comments with their current state, or () if they cannot be read."""
     try:
         return resolve_comments(read_comments(change), found.findings)
     except (AgentdError, OSError):
@@ -205,7 +205,7 @@ def _comments(change: Change, found: RecordView) -> tuple[Comment, ...]:
 
 
 def finding_document(change: Change, one: Finding) -> str:
-    """The document that a finding concerns: that of its evidence, else the spec of its requirement; "": none."""
+    """Return the document a finding concerns: that of its evidence, else the spec of its requirement; "" if none."""
     known = readable_documents(change.folder)
     named = [one.evidence.file if one.evidence else None, re.sub(r":\d+$", "", one.where or "")]
     named.append(f"specs/{one.requirement.partition(':')[0]}.md" if one.requirement else None)
@@ -231,7 +231,7 @@ def _spot(
 
 
 def _quoted(anchor: Anchor, text: str, judged: str | None) -> _AnnotationPlace | None:
-    """By what stood around it when it was judged, where that is kept; else by the quote alone."""
+    """Locate a quote by the text around it when it was judged, if that was kept, else by the quote alone."""
     whole = anchor_selection(anchor.document, judged, anchor.quote, line=anchor.line) if judged else None
     place = find_anchor(whole, text) if whole else None
     if place:
@@ -302,7 +302,7 @@ def _finding(one: Finding, found: RecordView, spot: _AnnotationPlace) -> Annotat
 
 
 def place_finding(one: Finding, found: RecordView, document: str, line: int, is_orphaned: bool = False) -> Annotation:
-    """A finding at a line of another file than a document: of the code."""
+    """Place a finding at a line of a code file."""
     return _finding(one, found, _AnnotationPlace(document, line, line, "line", is_orphaned))
 
 
@@ -338,7 +338,7 @@ def _comment(one: Comment, found: RecordView, text: str) -> Annotation:
 
 
 def _history(id_: str, found: RecordView) -> Iterator[AnnotationEntry]:
-    """What each round said of a finding, in order: the judge, the maker's answer, a person's edit."""
+    """Yield what each round said about a finding, in order: the judge, the author's answer, a person's edit."""
     for record in found.records:
         yield from _in_record(id_, record)
 

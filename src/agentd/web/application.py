@@ -16,7 +16,7 @@ from agentd.web.site import STATIC_FOLDER, Site
 
 
 def build_app(site: Site) -> Starlette:
-    """Access is checked by `security`, not here."""
+    """Build the application. Access control is in `security`, not here."""
     watch = live_updates.FileWatcher(site.project)
 
     @asynccontextmanager

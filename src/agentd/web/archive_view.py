@@ -1,4 +1,4 @@
-"""Preview of the archive of a change: the merged specs, overlapping changes, and what prevents it."""
+"""Preview of archiving a change: the merged specs, overlapping changes, and what prevents it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _HOW = {
 
 @dataclass(frozen=True, slots=True)
 class ArchivedSpec:
-    """`after` None: nothing is to be written, or it cannot be because of conflicts or a problem."""
+    """`after` is None if nothing would be written, or if conflicts or a problem prevent it."""
 
     id: str
     is_new: bool
@@ -45,7 +45,7 @@ class ArchivedSpec:
 
 @dataclass(frozen=True, slots=True)
 class RivalChange:
-    """Another open change, and the requirements that both touch."""
+    """Another open change, and the requirements that both changes touch."""
 
     id: str
     phase: str
@@ -54,7 +54,7 @@ class RivalChange:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveView:
-    """`refused`: why it would not be archived now, and `hint` what to do about that."""
+    """`refused`: why the change cannot be archived now; `hint`: what to do about it."""
 
     specs: tuple[ArchivedSpec, ...]
     overlaps: tuple[RivalChange, ...]
@@ -65,7 +65,7 @@ class ArchiveView:
 
 
 def read_archive_view(change: Change, settings: Sequence[str] = ()) -> ArchiveView:
-    """`settings` are those of the command line."""
+    """Build the preview; `settings` come from the command line."""
     try:
         pattern = load_config(change_project(change).config_file, flags=settings).validation.requirement_pattern
         if not change.read().phase.is_open:
@@ -82,7 +82,7 @@ def read_archive_view(change: Change, settings: Sequence[str] = ()) -> ArchiveVi
 
 
 def whole_spec(change: Change, spec_id: str, settings: Sequence[str] = ()) -> ArchivedSpec | None:
-    """One spec to be read from its beginning to its end: as it would be; as it is where the change leaves it alone."""
+    """Return one complete spec, merged if the change touches it, else as it is; None if it does not exist."""
     found = next((one for one in read_archive_view(change, settings).specs if one.id == spec_id), None)
     if found is not None and not (found.conflicts or found.problem):
         return replace(found, after=found.before if found.after is None else found.after)
@@ -97,7 +97,7 @@ def whole_spec(change: Change, spec_id: str, settings: Sequence[str] = ()) -> Ar
 
 
 def _each(change: Change, pattern: re.Pattern[str]) -> tuple[tuple[ArchivedSpec, ...], str]:
-    """One that cannot be merged does not hide the others; and why there are none at all, if that is so."""
+    """Preview each spec on its own, so one that fails does not hide the others; also return why there are none."""
     date = clock.now()[:10]
     found = []
     try:
@@ -132,7 +132,7 @@ def _rivals(change: Change) -> tuple[RivalChange, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TouchedRequirement:
-    """A requirement, or the spec as a whole where `id` is "". `how` is "" where only `scenarios` of it are touched."""
+    """A requirement, or the whole spec if `id` is "". `how` is "" if only `scenarios` of it are touched."""
 
     id: str
     title: str
@@ -151,12 +151,12 @@ def spec_diff(one: ArchivedSpec, pattern: re.Pattern[str] = REQUIREMENT_PATTERN)
     html = None
     if one.after is not None:
         pieces = word_diff.diff_words(one.before, one.after)
-        html = Markup(word_diff.diff_html(pieces) if one.is_new else word_diff.elided_html(pieces))  # noqa: S704  made safe there
+        html = Markup(word_diff.diff_html(pieces) if one.is_new else word_diff.elided_html(pieces))  # noqa: S704  escaped there
     return SpecDiff(one, tuple(_touched(one, pattern)), html)
 
 
 def _touched(one: ArchivedSpec, pattern: re.Pattern[str]) -> Iterator[TouchedRequirement]:
-    """By requirement, in the order of the change; each with how many of its scenarios are touched too."""
+    """Yield the touched requirements in the order of the change, each with the number of its touched scenarios."""
     titles = _titles(one, pattern)
     found: dict[str, tuple[dict[str, None], set[str]]] = {}
     for touch in one.touches:
@@ -171,7 +171,7 @@ def _touched(one: ArchivedSpec, pattern: re.Pattern[str]) -> Iterator[TouchedReq
 
 
 def _titles(one: ArchivedSpec, pattern: re.Pattern[str]) -> dict[str, str]:
-    """Those that will be, and of what goes those that were."""
+    """Return the new titles, and the old ones of removed requirements."""
     found = {}
     for text in (one.before, one.after or ""):
         with suppress(InvalidDocument):
@@ -181,7 +181,7 @@ def _titles(one: ArchivedSpec, pattern: re.Pattern[str]) -> dict[str, str]:
 
 def _values(site: Site, change: Change, query: Query) -> dict[str, Any]:
     found = read_archive_view(change, site.settings)
-    pattern, _ = document_view.requirement_pattern(change, site.settings)  # `found` says what is wrong with it
+    pattern, _ = document_view.requirement_pattern(change, site.settings)  # `found` reports its problem
     return {"outlook": found, "specs": [spec_diff(one, pattern) for one in found.specs]}
 
 

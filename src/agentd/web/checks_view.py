@@ -1,4 +1,4 @@
-"""The results of a change's checks compared to the baseline, and the trace of its requirements."""
+"""The results of a change's checks compared with the baseline, and the trace of its requirements."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from agentd.web.tabs import ChangeTab, Query
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """`before` is "" for one that did not run then. `known`: why a person says that its failures were there before."""
+    """`before` is "" if the check was not in the baseline. `known`: why a person says its failures are not new."""
 
     name: str
     command: str
@@ -41,7 +41,7 @@ class CheckRow:
 
 @dataclass(frozen=True, slots=True)
 class ChecksView:
-    """`is_baseline`: nothing has run since the first edit, so this is how they were before it."""
+    """`is_baseline`: nothing has run since the first edit, so these are the baseline results."""
 
     rows: tuple[CheckRow, ...]
     is_baseline: bool
@@ -49,7 +49,7 @@ class ChecksView:
 
 
 def read_checks(change: Change) -> ChecksView:
-    """A row that cannot be read is left out and reported in `problem`."""
+    """Read the check results. Unreadable rows are left out and reported in `problem`."""
     try:
         state = change.read()
     except AgentdError as error:
@@ -91,7 +91,7 @@ def _row(row: Mapping[str, Any], earlier: Mapping[str, Any]) -> CheckRow:
 
 @dataclass(frozen=True, slots=True)
 class TraceRowView:
-    """`gaps`: what is missing, of task, file and test. `document` and `line` locate the requirement."""
+    """`gaps`: which of task, file and test are missing. `document` and `line` locate the requirement."""
 
     requirement: str
     title: str
@@ -107,7 +107,7 @@ class TraceRowView:
 
 @dataclass(frozen=True, slots=True)
 class TracePlace:
-    """`line` 0: the place is gone, or the whole file is meant."""
+    """`line` 0: the place no longer exists, or the whole file is meant."""
 
     path: str
     line: int
@@ -116,7 +116,7 @@ class TracePlace:
 
 @dataclass(frozen=True, slots=True)
 class TraceView:
-    """Without code there are no files, no tests and no gaps of them. `problem`: why git could not be asked."""
+    """Without code there are no files, no tests and no gaps in them. `problem`: why git failed."""
 
     rows: tuple[TraceRowView, ...]
     is_implemented: bool
@@ -132,7 +132,7 @@ class TraceView:
 
 
 def read_trace(change: Change, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> TraceView:
-    """Where the code cannot be seen, the plan alone."""
+    """Trace requirements to tasks, files and tests; without the code, only what the plan says."""
     try:
         trees = code_view.code_trees(change)
         matrix = build_matrix(change, trees.base, trees.tree, pattern)

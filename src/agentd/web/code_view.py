@@ -1,4 +1,4 @@
-"""The code of a change: what differs from the tree that it began from, file by file, and the findings at its lines."""
+"""The code of a change: the diff against the tree it started from, file by file, and the findings at its lines."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,15 +19,15 @@ from agentd.web.markup.diff_hunks import DiffHunk
 from agentd.web.site import Site
 from agentd.web.tabs import ChangeTab, Query
 
-_BIG = 20_000  # changed lines of a file that are not even read
-_TOTAL = 20_000  # lines that are shown of all files together
-_NAMES = 2_000  # files
+_BIG = 20_000  # changed lines; a file with more is not read
+_TOTAL = 20_000  # lines shown across all files
+_NAMES = 2_000  # files shown
 _TREE = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """`left_out`: changed lines and those around them that are not among the hunks, as far as they were counted."""
+    """`left_out`: changed and context lines that are not in the hunks, as far as they were counted."""
 
     path: str
     status: str  # CREATE, MODIFY or DELETE
@@ -41,7 +41,7 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class CodeTrees:
-    """`tree` is the code as it is now, or, of a change that has ended, as it was judged last. None: there is none."""
+    """`tree` is the current code, or for a closed change the code judged last; None if there is none."""
 
     base: str | None
     tree: str | None
@@ -50,7 +50,7 @@ class CodeTrees:
 
 @dataclass(frozen=True, slots=True)
 class CodeView:
-    """`files_left_out`: how many more there are."""
+    """`files_left_out`: how many more files there are."""
 
     trees: CodeTrees
     files: tuple[FileDiff, ...]
@@ -86,14 +86,14 @@ def _last_judged(state: ChangeState) -> str | None:
 
 
 def check_tree(change: Change, tree: str) -> None:
-    """One that git has, by its whole name: anything else could be an option of git."""
+    """Raise Refusal unless git has the tree under its full hash; anything else could be read as a git option."""
     if not _TREE.fullmatch(tree) or git.run(change.tree, "cat-file", "-t", tree, failing="") != "tree":
         hint = f"fetch it from where the code was judged: git fetch <remote> 'refs/agentd/{change.id}/*'"
         raise Refusal(f"the tree {tree[:12]} of {change.id} is not in this repository", hint)
 
 
 def diff_between(change: Change, base: str, tree: str) -> tuple[FileDiff, ...]:
-    """Both have been looked for."""
+    """Diff two trees that are known to exist."""
     return _diffs(change, base, tree, changed_files(change, base, tree))
 
 
@@ -111,7 +111,7 @@ def _diffs(change: Change, base: str, tree: str, some: Mapping[str, ChangedPath]
 
 def _file(path: str, row: ChangedPath, piece: bytes, room: int, is_big: bool) -> FileDiff:
     read = diff_hunks.read_hunks(piece, room)
-    is_counted = row.more.isdecimal()  # git counts no lines of what .gitattributes calls binary, text or not
+    is_counted = row.more.isdecimal()  # git counts no lines for what .gitattributes calls binary, text or not
     told = svg.visible_plain(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     return FileDiff(
         path=told,
@@ -133,7 +133,7 @@ def _lines(row: ChangedPath) -> int:
 
 
 def code_notes(change: Change) -> dict[str, tuple[Annotation, ...]]:
-    """Findings about code by file, where their text is now; a file that is gone has them at line 0."""
+    """Return findings about code by file, at the current line of their text; at line 0 if the file is gone."""
     found = annotations.read_record_view(change)
     about = [(one, one.evidence) for one in found.findings if _is_about_code(change, one)]
     try:
@@ -173,7 +173,7 @@ def _at_line(one: Finding, evidence: Evidence | None, found: annotations.RecordV
 
 
 def code_difference(change: Change, older_tree: str, newer_tree: str) -> tuple[FileDiff, ...]:
-    """Between the trees of two reviews; an AnswerIsNo says which one git has not."""
+    """Diff the trees of two reviews; raise Refusal naming the one git does not have."""
     for tree in (older_tree, newer_tree):
         check_tree(change, tree)
     return diff_between(change, older_tree, newer_tree)
@@ -192,7 +192,7 @@ def _lead(found: Iterable[FileDiff], is_now: bool) -> str:
 def _placed(
     found: Iterable[FileDiff], notes: dict[str, tuple[Annotation, ...]]
 ) -> tuple[dict[str, dict[int, list[Annotation]]], list[Annotation]]:
-    """By file and line, where that line is shown; and those that have no place in the diff."""
+    """Group notes by file and line if the diff shows that line; also return those without a place in the diff."""
     shown = {one.path: {line.new for hunk in one.hunks for line in hunk.lines if line.new} | {0} for one in found}
     placed: dict[str, dict[int, list[Annotation]]] = {}
     elsewhere = []
@@ -206,7 +206,7 @@ def _placed(
 
 
 def _values(site: Site, change: Change, query: Query) -> dict[str, Any]:
-    """All of the code; or, with `from` and `to`, what changed between two reviews."""
+    """Show all of the code or, with `from` and `to`, what changed between two reviews."""
     older, newer = query.get("from", ""), query.get("to", "")
     if older and newer:
         found, problem, left, notes = code_difference(change, older, newer), "", 0, {}

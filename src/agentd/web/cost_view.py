@@ -21,7 +21,7 @@ _UNNAMED = "not named"
 
 @dataclass(frozen=True, slots=True)
 class CostView:
-    """USD over the calls with a known price."""
+    """Costs in USD, over the calls with a known price."""
 
     by_step: tuple[cost_chart.ChartRow, ...]
     by_model: tuple[cost_chart.ChartRow, ...]
@@ -39,7 +39,7 @@ _NOTHING = CostView((), (), (), 0.0, None, 0, 0, 0, 0, "")
 
 
 def read_costs(change: Change, settings: Sequence[str] = ()) -> CostView:
-    """`settings` are those of the command line. A limit of 0 is none."""
+    """Read the costs; `settings` come from the command line. A budget of 0 means no limit."""
     problem, limits = "", None
     try:
         state, spent = change.read(), change_spending(change)
@@ -70,12 +70,12 @@ def _rows(calls: Iterable[CallRecord], key: Callable[[CallRecord], str | None]) 
 
 
 def _row(label: str, some: CostTotals) -> cost_chart.ChartRow:
-    """None where no price is known at all."""
+    """Return one chart row; its cost is None if no price is known at all."""
     return cost_chart.ChartRow(label, None if some.without_price == some.calls else some.cost, some.without_price)
 
 
 def _round(call: CallRecord, steps: Sequence[StepRecord]) -> str:
-    """STATE.yaml does not say it of a call: that of the step of its name which ended nearest to it."""
+    """Return the round of a call. STATE.yaml does not store it: use the step of that name that ended nearest to it."""
     moment = clock.utc_now()
     ended = clock.seconds_since(call.timestamp, moment)
 
@@ -94,7 +94,7 @@ def _is_code(step: str) -> bool:
 
 
 def cost_charts(costs: CostView, budget: float | None = None) -> list[tuple[str, Markup]]:
-    """The first chart shows the total within the budget, if one is given."""
+    """Render the charts; the first one shows the total within the budget, if one is given."""
     groups = {"By step": costs.by_step, "By model": costs.by_model, "By round": costs.by_round}
     charts: list[tuple[str, Markup]] = []
     for title, rows in groups.items():
@@ -104,7 +104,7 @@ def cost_charts(costs: CostView, budget: float | None = None) -> list[tuple[str,
 
 
 def render_meter(cost: float, budget: float | None) -> Markup:
-    return Markup(svg.svg_meter(cost, budget)) if budget else Markup()  # noqa: S704  made of numbers
+    return Markup(svg.svg_meter(cost, budget)) if budget else Markup()  # noqa: S704  made of numbers only
 
 
 def _values(site: Site, change: Change, query: Query) -> dict[str, Any]:

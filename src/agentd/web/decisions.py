@@ -1,4 +1,4 @@
-"""What a person can decide about a change now, and how a decision, a stop and a resume are done and told."""
+"""What a person can decide about a change now, and how a decision, a stop and a resume are carried out and reported."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from agentd.engine import (
 )
 
 _AS_READ = "approved as read"
-_LONGEST = 20_000  # characters of a reason; one argument of a command holds it
+_LONGEST = 20_000  # characters of a reason; must fit in one command-line argument
 _ANSWERS = {
     "approve": "accept",
     "approve-with-notes": "accept",
@@ -39,7 +39,7 @@ _ANSWERS = {
 
 @dataclass(frozen=True, slots=True)
 class DecisionChoice:
-    """One thing that can be decided. `workflow`: whose command does it, or whose run waits for it."""
+    """One possible decision. `workflow`: the workflow whose command applies it, or whose run waits for it."""
 
     id: str
     label: str
@@ -50,7 +50,7 @@ class DecisionChoice:
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What came of it. `changed`: what is not as it was shown, and so nothing was decided."""
+    """The outcome of an action. `changed`: what differs from what was shown; if not empty, nothing was decided."""
 
     ok: bool
     message: str
@@ -58,11 +58,11 @@ class ActionResult:
     changed: tuple[str, ...] = ()
 
 
-# ---- what can be decided
+# ---- choices
 
 
 def decision_choices(change: Change) -> tuple[DecisionChoice, ...]:
-    """Of a waiting run its answers; while one is at work nothing; else what the table allows."""
+    """Return the answers of a waiting run, nothing while a run is at work, else what the transition table allows."""
     state = change.read()
     if not state.phase.is_open:
         return ()
@@ -74,7 +74,7 @@ def decision_choices(change: Change) -> tuple[DecisionChoice, ...]:
 
 
 def _answers(asked: Mapping[str, Any] | None) -> tuple[DecisionChoice, ...]:
-    """Of the question, but for the look, which this is."""
+    """Return the answers to the question, except for "view": this is the view."""
     if asked is None:
         return ()
     best = {row.get("id") for row in asked.get("options", ()) if row.get("recommended")}
@@ -98,7 +98,7 @@ def _of_plan(change: Change, state: ChangeState) -> tuple[DecisionChoice, ...]:
     else:
         found.append(DecisionChoice("accept", "Accept anyway", True, False, Workflow.PLAN))
     if last_record(change):
-        is_best = more and state.phase is Phase.PROPOSED  # one that a judge approved can be built
+        is_best = more and state.phase is Phase.PROPOSED  # a plan that a judge approved can be built
         found.append(DecisionChoice("send-back", "Request changes", True, is_best, Workflow.PLAN))
     return (*found, DecisionChoice("reject", "Reject", True, False, Workflow.PLAN))
 
@@ -118,7 +118,7 @@ def _of_code(change: Change, state: ChangeState) -> tuple[DecisionChoice, ...]:
 
 
 def _open(change: Change) -> tuple[bool, bool]:
-    """Whether notes of people are open, and whether more than that is; comments count before they are findings."""
+    """Return whether people's notes are open, and whether anything else is; comments that are no findings yet count."""
     found = open_findings(change)
     known = {one.id for one in found}
     said = [one for one in current_comments(change) if one.is_open and one.words and one.finding not in known]
@@ -127,7 +127,7 @@ def _open(change: Change) -> tuple[bool, bool]:
     return any(notes), not all(notes)
 
 
-# ---- a decision
+# ---- decisions
 
 
 def make_decision(
@@ -138,7 +138,7 @@ def make_decision(
     by: str,
     settings: Sequence[str] = (),
 ) -> ActionResult:
-    """Through the run that waits for it, else by the command itself; only if what was shown is what is there."""
+    """Deliver a decision to the waiting run, else run the command; refuse if what was shown is no longer current."""
     if stale := _stale(change, shown):
         return stale
     choice = next((one for one in decision_choices(change) if one.id == choice_id), None)
@@ -194,11 +194,11 @@ def _outcome(result: RunResult) -> ActionResult:
     return ActionResult(True, result.data["message"], result.data["next"] or "")
 
 
-# ---- a run
+# ---- runs
 
 
 def stop_change(change: Change) -> ActionResult:
-    """What was done is kept."""
+    """Stop the active run; finished work is kept."""
     holder = stop_run(change)
     if holder is None:
         return ActionResult(True, f"Nothing is running for {change.id}.")
@@ -206,7 +206,7 @@ def stop_change(change: Change) -> ActionResult:
 
 
 def resume_change(change: Change, budget: float | None = None, settings: Sequence[str] = ()) -> ActionResult:
-    """Run what comes next in the background, with a higher budget if `budget` is given."""
+    """Run the next workflow in the background, with a higher budget if `budget` is given."""
     request = next_request(change)
     if request is None or request.command not in (Workflow.PLAN, Workflow.IMPL):
         raise Refusal(f"{change.id} has nothing to continue", f"agentd status {change.id}")

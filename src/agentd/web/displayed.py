@@ -1,6 +1,6 @@
-"""What pages have shown, so that a decision on an old page can be answered with what changed since.
+"""What pages have shown, so a decision made on an outdated page can be answered with what changed since.
 
-It is kept by the running server only: texts in memory, trees of code in a temporary folder of git objects.
+Only the running server keeps it: texts in memory, code trees in a temporary folder of git objects.
 """
 
 import shutil
@@ -23,12 +23,12 @@ from agentd.web import code_view
 from agentd.web.code_view import FileDiff
 from agentd.web.markup import word_diff
 
-_MOST_TEXT = 64 * 1024 * 1024  # bytes of texts
+_MOST_TEXT = 64 * 1024 * 1024  # bytes of text
 _MOST_CODE = 512 * 1024 * 1024  # bytes of git objects
-_texts: OrderedDict[str, bytes] = OrderedDict()  # the least recently shown first
+_texts: OrderedDict[str, bytes] = OrderedDict()  # least recently shown first
 _folders: dict[str, tempfile.TemporaryDirectory[str]] = {}  # git objects, by git folder
 _lock = threading.Lock()
-_FILES = 100  # of a difference in code; who changed more reads it on its own page
+_FILES = 100  # in a code diff; for more, the code page is better
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def page_request(project: Project) -> Iterator[None]:
 
 
 def displayed_state(change: Change) -> dict[str, str]:
-    """What a page is about to show, to come back with a decision."""
+    """Return what a page is about to show; it is sent back with a decision."""
     with page_request(change.project):
         for path in plan_files(change.folder):
             with suppress(OSError, AgentdError):
@@ -48,12 +48,12 @@ def displayed_state(change: Change) -> dict[str, str]:
 
 
 def displayed_findings(change: Change) -> dict[str, str]:
-    """The part of it that comments change."""
+    """Return the part of the displayed state that comments change."""
     return {FINDINGS_KEY: remember_text(open_findings_text(change).encode())}
 
 
 def remember_text(data: bytes) -> str:
-    """Keep a text that is shown, and return its hash."""
+    """Keep a displayed text and return its hash."""
     digest = files.hash_bytes(data)
     with _lock:
         _texts[digest] = data
@@ -64,14 +64,14 @@ def remember_text(data: bytes) -> str:
 
 
 def displayed_text(change: Change, digest: str) -> str | None:
-    """The text with this hash, or None if neither a page nor a judge has seen it here."""
+    """Return the text with this hash, or None if neither a page nor a judge has seen it here."""
     with _lock:
         data = _texts.get(digest)
     return cached_text(change, digest) if data is None else data.decode("utf-8", "replace")
 
 
 def forget() -> None:
-    """Remove the temporary folders; the server ends."""
+    """Remove the temporary folders when the server ends."""
     while _folders:
         _folders.popitem()[1].cleanup()
 
@@ -91,12 +91,12 @@ def _object_folder(git_folder: str) -> str:
         return folder.name
 
 
-# ---- what changed since
+# ---- changes since then
 
 
 @dataclass(frozen=True, slots=True)
 class StaleItem:
-    """`is_told`: the difference is shown completely, so that it can be decided on; otherwise read it at `href`."""
+    """`is_told`: the complete difference is shown, so it can be decided on; otherwise `href` leads to it."""
 
     name: str
     href: str
@@ -112,7 +112,7 @@ class StaleItem:
 def stale_items(
     change: Change, changed: Iterable[str], shown: Mapping[str, str], now: Mapping[str, str]
 ) -> list[StaleItem]:
-    """Of what is there now; what has gone can only be named."""
+    """Return an item for each changed name that still exists; removed ones can only be named."""
     start = f"/changes/{change.id}"
     with page_request(change.project):
         return [_stale_item(change, start, name, shown.get(name, ""), now[name]) for name in changed if name in now]
@@ -129,7 +129,7 @@ def _stale_item(change: Change, start: str, name: str, old: str, new: str) -> St
 
 
 def _text_between(change: Change, old: str, new: str) -> Markup | None:
-    """Short: the rest was read. None where this machine has not kept what was shown."""
+    """Return a short diff, as the rest was already read; None if what was shown was not kept on this machine."""
     before, after = displayed_text(change, old), displayed_text(change, new)
     if before is None or after is None:
         return None
@@ -137,7 +137,7 @@ def _text_between(change: Change, old: str, new: str) -> Markup | None:
 
 
 def _stale_code(change: Change, old: str, new: str) -> tuple[FileDiff, ...]:
-    """Nothing where git has not kept what was shown, or where it is too much."""
+    """Return the code diff, or () if git did not keep what was shown or the diff is too large."""
     try:
         found = code_view.code_difference(change, old, new)
     except AgentdError:

@@ -29,12 +29,12 @@ from agentd.web.markup.markdown import RenderedDocument
 from agentd.web.site import Site
 from agentd.web.tabs import ChangeTab, Query
 
-_LARGEST = 4_000_000  # characters; nobody reads more of one document
+_LARGEST = 4_000_000  # characters; enough for any document a person reads
 
 
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
-    """`is_plan`: it is part of what is approved. `open`: findings and comments beside it that are not settled."""
+    """`is_plan`: part of what is approved. `open`: open findings and comments on it."""
 
     name: str
     label: str
@@ -53,7 +53,7 @@ class DocumentView:
 
 
 def list_documents(change: Change) -> tuple[ListedDocument, ...]:
-    """In the order of their making."""
+    """Return the documents in the order they are created."""
     open_ones = Counter(one.document for one in annotations.open_annotations(change))
     plan = {path.relative_to(change.folder).as_posix() for path in plan_files(change.folder)}
     found = []
@@ -64,7 +64,7 @@ def list_documents(change: Change) -> tuple[ListedDocument, ...]:
 
 
 def read_document(change: Change, name: str, pattern: re.Pattern[str]) -> DocumentView:
-    """Text and hash are of the same bytes, which are remembered to show what changes in them later."""
+    """Render a document. Text and hash come from the same bytes, which are kept to show later changes."""
     data = files.read(change.folder / name)
     digest = displayed.remember_text(reviewable_part(name, data))
     whole = data.decode("utf-8-sig", "replace")
@@ -77,7 +77,7 @@ def read_document(change: Change, name: str, pattern: re.Pattern[str]) -> Docume
             annotations.document_annotations(change, name, text, pattern),
             problem,
         )
-    except AgentdError as error:  # to be seen all the same
+    except AgentdError as error:  # show the plain text instead
         plain = f'<pre class="source">{html.escape(svg.readable_text(text))}</pre>'
         return DocumentView(
             name, digest, RenderedDocument(name, plain, ()), (), ". ".join(filter(None, (error.message, problem)))
@@ -85,7 +85,7 @@ def read_document(change: Change, name: str, pattern: re.Pattern[str]) -> Docume
 
 
 def document_problems(change: Change) -> tuple[str, ...]:
-    """What of the change cannot be read, or is not shown because it is a link."""
+    """Return what cannot be read, or is not shown because it is a symbolic link."""
     told = [
         f"{name} is a symbolic link and is not read: replace it with the file itself"
         for name in linked_documents(change.folder)
@@ -94,12 +94,12 @@ def document_problems(change: Change) -> tuple[str, ...]:
 
 
 def shorten_paths(change: Change, words: str) -> str:
-    """Make paths relative to the worktree, so that an export does not reveal where it is."""
+    """Make paths relative to the worktree, so an export does not reveal its location."""
     return words.replace(f"{change.tree}/", "")
 
 
 def requirement_pattern(change: Change, settings: Sequence[str] = ()) -> tuple[re.Pattern[str], str]:
-    """By which requirements are known; the usual one where the configuration cannot be read, and why it cannot."""
+    """Return the pattern of requirement ids; if the configuration is unreadable, the default one and the reason."""
     try:
         return load_config(change_project(change).config_file, flags=settings).validation.requirement_pattern, ""
     except AgentdError as error:
@@ -128,7 +128,7 @@ def _overview_values(site: Site, change: Change, query: Query) -> dict[str, Any]
     try:
         history = change.read().history
     except AgentdError:
-        history = ()  # the bar says what cannot be read
+        history = ()  # the bar reports what cannot be read
     return {
         "problems": document_problems(change),
         "documents": list_documents(change),
@@ -161,7 +161,7 @@ def read_tasks(change: Change) -> tuple[Task, ...]:
 
 
 def task_picture(tasks: Sequence[Task]) -> Markup:
-    return Markup(task_graph.task_graph_svg(task_graph.layout_tasks(tasks)) if tasks else "")  # noqa: S704  made safe there
+    return Markup(task_graph.task_graph_svg(task_graph.layout_tasks(tasks)) if tasks else "")  # noqa: S704  escaped there
 
 
 TABS = (

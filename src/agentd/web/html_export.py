@@ -1,4 +1,4 @@
-"""A change as one HTML file that needs nothing else: no script, no request, to be kept or sent."""
+"""A change as one self-contained HTML file without scripts or requests, to keep or send."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class ExportSection:
 
 
 def export_change(change: Change, settings: tuple[str, ...] = ()) -> str:
-    """As it is now."""
+    """Render the current state of the change."""
     pattern, problem = document_view.requirement_pattern(change, settings)
     state, costs, code = change.read(), cost_view.read_costs(change, settings), code_view.read_code(change)
     outlook = archive_view.read_archive_view(change, settings)
@@ -42,7 +42,7 @@ def export_change(change: Change, settings: tuple[str, ...] = ()) -> str:
         .render(
             change=change.id,
             state=state,
-            style=Markup((STATIC_FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704  our own
+            style=Markup((STATIC_FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704  our own file
             at=clock.now(),
             open=annotations.open_annotations(change),
             sections=list(_sections(change, pattern)),
@@ -71,7 +71,7 @@ def _sections(change: Change, pattern: re.Pattern[str]) -> Iterator[ExportSectio
             )
         except AgentdError as error:
             html, notes = str(Markup("<p>{}</p><pre>{}</pre>").format(error.message, text)), ()
-        yield ExportSection(name, links.shared_prefix(name), Markup(html), notes)  # noqa: S704  made safe there
+        yield ExportSection(name, links.shared_prefix(name), Markup(html), notes)  # noqa: S704  escaped there
 
 
 def _graph(change: Change) -> Markup:

@@ -1,6 +1,6 @@
 """The inbox: one row per open change, with what waits for a person and since when.
 
-Most of it comes from the index. The folders of the local state are listed once, and read only if they have an entry.
+Most of it comes from the index. Local state folders are listed once; a file there is read only if it exists.
 """
 
 import os
@@ -35,14 +35,16 @@ from agentd.web import run_view
 
 _EDITED = "edited"
 _RECHALLENGE = "agentd plan %s --rechallenge"
-_TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
+_TICK = 50_000_000  # ns; a younger file may change again without a new timestamp
 _Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class WaitReason:
-    """`kind`: question, clarify, verdict, ready, edited, review, archive, rejected, budget, failed, unfinished or
-    broken."""
+    """Why a change waits for a person, and since when.
+
+    `kind`: question, clarify, verdict, ready, edited, review, archive, rejected, budget, failed, unfinished or broken.
+    """
 
     kind: str
     words: str
@@ -51,8 +53,10 @@ class WaitReason:
 
 @dataclass(frozen=True, slots=True)
 class InboxRow:
-    """`waits` is "" where nothing does. `open`: severities with how many findings, those with none left out; `comments`
-    are those that are no findings yet. `at_work`: the step under way."""
+    """One open change. `waits` is "" if nothing waits for a person; `at_work` is the current step.
+
+    `open`: open findings per severity, without zeros; `comments`: open comments that are not findings yet.
+    """
 
     id: str
     phase: str
@@ -79,7 +83,7 @@ class InboxRow:
 
 @dataclass(frozen=True, slots=True)
 class EndedChange:
-    """A change that is archived or dropped."""
+    """An archived or dropped change."""
 
     id: str
     phase: str
@@ -89,7 +93,7 @@ class EndedChange:
 
 @dataclass(frozen=True)
 class _LocalState:
-    """The changes that have a file in the local state."""
+    """The ids of changes that have a file in the local state."""
 
     project: Project
     asked: frozenset[str]
@@ -98,7 +102,7 @@ class _LocalState:
 
 
 def inbox_rows(project: Project, settings: Sequence[str] = ()) -> list[InboxRow]:
-    """What waits for a person first, longest first; then what runs; then the rest. `settings`: of the command line."""
+    """Return what waits for a person, longest first; then running; then the rest. `settings`: from `--set`."""
     found = ChangeLocator(project).open()
     met, budget, room = _meetings(build_overlap_index(found)), _budget(project, settings), _look(project)
     made = [_row(one, met.get(one.id, ()), budget, room, settings) for one in found]
@@ -106,7 +110,7 @@ def inbox_rows(project: Project, settings: Sequence[str] = ()) -> list[InboxRow]
 
 
 def archived_rows(project: Project) -> list[EndedChange]:
-    """Newest first."""
+    """Return ended changes, newest first."""
     found = ChangeLocator(project).archived()
     return [
         EndedChange(one.id, str(one.summary.phase), one.summary.updated_at, one.summary.description) for one in found
@@ -114,7 +118,7 @@ def archived_rows(project: Project) -> list[EndedChange]:
 
 
 def change_inbox_row(project: Project, change_id: str) -> WaitReason | None:
-    """Of one open change that is checked out."""
+    """Return what one open, checked-out change waits for."""
     found = ChangeLocator(project).find(change_id)
     return _waits(found, is_change_running(project, found), _look(project))
 
@@ -124,7 +128,7 @@ def _place(row: InboxRow) -> tuple[int, str]:
 
 
 def _budget(project: Project, settings: Sequence[str]) -> float | None:
-    """The budget per change; none if the configuration cannot be read, which other pages report."""
+    """Return the budget per change; None if the configuration cannot be read, which other pages report."""
     try:
         return load_config(project.config_file, flags=settings).budget.per_change or None
     except AgentdError:
@@ -140,7 +144,7 @@ def _look(project: Project) -> _LocalState:
 
 
 def _meetings(among: OverlapIndex) -> dict[str, list[Overlap]]:
-    """By change; in time that grows with the changes and not with their pairs."""
+    """Group overlaps by change, in time linear in the number of changes, not of pairs."""
     met: dict[str, list[Overlap]] = {}
     for meeting in among.all_overlaps():
         for change_id in meeting.changes:
@@ -182,14 +186,14 @@ def _row(
 
 
 def _change(found: LocatedChange, room: _LocalState) -> Change | None:
-    """None where it is not checked out."""
+    """Return the change, or None if it is not checked out."""
     if found.folder is None or found.tree is None:
         return None
     return Change(room.project, found.id, found.tree, Path(found.folder))
 
 
 def _said(change: Change, is_running: bool) -> int:
-    """Count open comments, from the cache if the file is unchanged; during a run, some are kept elsewhere."""
+    """Count open comments, cached while the file is unchanged; not during a run, which keeps some elsewhere."""
     stamp = _stamp(os.path.join(change.folder, COMMENTS_FILE))
     is_settled = not is_running and time.time_ns() - stamp[0] > _TICK
     return (_open_comments if is_settled else _open_comments.__wrapped__)(change, stamp)
@@ -197,18 +201,18 @@ def _said(change: Change, is_running: bool) -> int:
 
 @lru_cache(maxsize=4096)
 def _open_comments(change: Change, stamp: _Stamp) -> int:
-    """`stamp` is what the answer holds for."""
+    """Count open comments; `stamp` is the cache key."""
     try:
         return sum(one.is_open and bool(one.words) and not one.finding for one in current_comments(change))
     except (AgentdError, OSError):
-        return 0  # the page of the change reports what cannot be read
+        return 0  # the change's page reports it
 
 
-# ---- what waits
+# ---- wait reasons
 
 
 def _waits(found: LocatedChange, is_running: bool, room: _LocalState) -> WaitReason | None:
-    """The first that applies: broken, a question, a failure, and else what its phase says."""
+    """Return the first reason that applies: broken, a question, a failure, else what the phase says."""
     change = _change(found, room)
     if change is None:
         return None
@@ -247,7 +251,7 @@ def _unanswered(change: Change) -> WaitReason | None:
 
 
 def _failed(project: Project, found: LocatedChange) -> WaitReason | None:
-    """How its last run failed, if nothing has happened since."""
+    """Return how the last run failed, if nothing has happened since."""
     path = project.local_state_path("outcomes", f"{found.id}.json")
     try:
         stamp = os.stat(path).st_mtime_ns
@@ -262,7 +266,7 @@ def _failed(project: Project, found: LocatedChange) -> WaitReason | None:
 
 @lru_cache(maxsize=4096)
 def _end(path: str, stamp: int) -> tuple[str, int, str] | None:
-    """STATE.yaml's time, exit code and message of a run that failed; read once for each time it is written."""
+    """Return STATE.yaml's time, exit code and message of a failed run; cached until the file is written again."""
     kept = read_outcome(Path(path))
     error = kept.result.get("error") if kept else None
     if kept is None or not isinstance(error, dict):
@@ -272,7 +276,7 @@ def _end(path: str, stamp: int) -> tuple[str, int, str] | None:
 
 
 def _edited(change: Change) -> WaitReason | None:
-    """Whether the plan was edited after its approval; compared again only if one of its files was written."""
+    """Return a reason if the plan was edited after its approval; cached until one of its files is written."""
     stamps = _stamps(change.folder)
     is_settled = time.time_ns() - max(stamp[0] for stamp in stamps) > _TICK
     if not (_is_edited if is_settled else _is_edited.__wrapped__)(change, stamps):
@@ -285,15 +289,15 @@ def _edited(change: Change) -> WaitReason | None:
 
 @lru_cache(maxsize=4096)
 def _is_edited(change: Change, stamps: tuple[_Stamp, ...]) -> bool:
-    """`stamps` are what the answer holds for."""
+    """Return whether the plan was edited; `stamps` are the cache key."""
     try:
         return is_plan_edited(change)
     except (AgentdError, OSError):
-        return False  # the page of the change reports what cannot be read
+        return False  # the change's page reports it
 
 
 def _stamps(folder: Path) -> tuple[_Stamp, ...]:
-    """The stamps of STATE.yaml and of the plan; those of folders change when files are added or removed."""
+    """Return the stamps of STATE.yaml and the plan; folder stamps change when files are added or removed."""
     specs = os.path.join(folder, "specs")
     names = sorted(os.listdir(specs)) if os.path.isdir(specs) else []
     wanted = (STATE_FILE, "proposal.md", "tasks.md", "specs", *(f"specs/{name}" for name in names))

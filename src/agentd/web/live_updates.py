@@ -16,8 +16,8 @@ from agentd.project import Project, git
 
 _HEARTBEAT = 15  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0  # seconds before watching is tried again; doubled each time
-_QUEUE_SIZE = 200  # events; a page that is slower than that loses some, and loads everything anyway
-_RUN_FOLDERS = ("journal", "inbox", "outcomes")  # of the local state: written when a run makes progress
+_QUEUE_SIZE = 200  # events; a page that falls further behind misses some, and reloads everything anyway
+_RUN_FOLDERS = ("journal", "inbox", "outcomes")  # in the local state; written when a run makes progress
 
 
 class FileWatcher:
@@ -54,7 +54,7 @@ class FileWatcher:
             self._queues.discard(queue)
 
     async def _run(self) -> None:
-        """Watch until cancelled. After a failure, try again, and tell the pages if it fails twice in a row."""
+        """Watch until cancelled. After a failure, try again, and notify the pages if it fails twice in a row."""
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -63,13 +63,13 @@ class FileWatcher:
                         pause = _FIRST_PAUSE
                         self._set_watching(True)
                         self._send_changes(paths)
-            except Exception:  # a system limit, a failing git: any of them may pass
+            except Exception:  # a system limit, a failing git: may be temporary
                 self._set_watching(pause == _FIRST_PAUSE)  # a single failure is often a worktree that was just removed
                 pause = min(2 * pause, _LONGEST_PAUSE)
             await asyncio.sleep(pause)
 
     async def _changed_paths(self) -> AsyncGenerator[set[str]]:
-        """Yield the paths that were written, an empty set as a sign of life. Ends when a worktree is added."""
+        """Yield the written paths, or an empty set as a heartbeat. End when the list of worktrees changes."""
         trees = await asyncio.to_thread(self._trees)
         stop = asyncio.Event()
         async for found in awatch(
@@ -114,7 +114,7 @@ class FileWatcher:
                 queue.put_nowait((change, event))
 
     def _parse_path(self, path: str) -> Iterable[tuple[str, str]]:
-        """Yield the change that a path belongs to and its document; the name is empty for what a run writes."""
+        """Yield the change a path belongs to and its document; the name is empty for files a run writes."""
         parts = Path(os.path.relpath(path, self._project.local_state_path())).parts
         if parts[0] in _RUN_FOLDERS and len(parts) > 1:
             yield parts[1].removesuffix(".jsonl").removesuffix(".json"), ""
@@ -129,7 +129,7 @@ class FileWatcher:
 
 
 def _watch_event(is_watching: bool) -> ServerSentEvent:
-    """Tell the pages whether the files are watched; changes made in between are lost."""
+    """Return the event that says whether files are watched; changes made while they are not are lost."""
     return ServerSentEvent("{}", event="watched" if is_watching else "unwatched")
 
 

@@ -53,7 +53,7 @@ class TabLink:
 
 @dataclass(frozen=True, slots=True)
 class DecisionOffer:
-    """A choice, in words."""
+    """A decision with the texts to offer it."""
 
     id: str
     label: str
@@ -65,7 +65,7 @@ class DecisionOffer:
 
 @dataclass(frozen=True, slots=True)
 class PageFrame:
-    """The defaults are those of a change whose state cannot be read."""
+    """What surrounds a page. The defaults are those of a change whose state cannot be read."""
 
     id: str
     tabs: tuple[TabLink, ...]
@@ -97,8 +97,8 @@ class PageFrame:
 
 
 def build_frame(site: Site, change: Change, here: str = "") -> PageFrame:
-    """`here` is the name of the tab. What cannot be read is reported; a run can be stopped in any case."""
-    stamp, run = _stamp(change.folder), run_view.active_run_view(change, site.settings)  # no newer than what follows
+    """Build the frame for tab `here`. Unreadable parts are reported; a run can be stopped in any case."""
+    stamp, run = _stamp(change.folder), run_view.active_run_view(change, site.settings)  # not newer than the rest
     try:
         state = change.read()
     except AgentdError as error:
@@ -137,7 +137,7 @@ def _problem(change: Change, error: Exception) -> dict[str, Any]:
 
 
 def _stamp(folder: Path) -> str:
-    """A hash over name, time and size of the files that are watched."""
+    """Return a hash of the name, time and size of the watched files."""
     found = []
     for path in sorted(folder.rglob("*")):
         with contextlib.suppress(OSError):  # removed in the meantime
@@ -147,13 +147,13 @@ def _stamp(folder: Path) -> str:
 
 
 def frame_as_read(around: PageFrame, name: str, digest: str) -> PageFrame:
-    """With this document as the page has it: it may have been written since, or just before."""
+    """Use the hash of the document as shown on the page, as it may have been written before or since."""
     shown = json.loads(around.shown)
     return replace(around, shown=json.dumps({**shown, name: digest})) if name in shown else around
 
 
 def _decidable(change: Change, state: ChangeState, run: ActiveRunView | None) -> dict[str, Any]:
-    """The fields about decisions. A change that cannot be read completely cannot be approved."""
+    """Return the fields about decisions. A change that cannot be read completely cannot be approved."""
     try:
         choices, blocked = decisions.decision_choices(change), _blocked(change, state, run)
         problems = document_view.document_problems(change)
@@ -166,7 +166,7 @@ def _decidable(change: Change, state: ChangeState, run: ActiveRunView | None) ->
 
 
 def _blocked(change: Change, state: ChangeState, run: ActiveRunView | None) -> str:
-    """Where code would be accepted but for its checks."""
+    """Return why code cannot be accepted if only its checks prevent it, else ""."""
     is_asked = run is None or run.asked is not None
     if state.phase is not Phase.IMPLEMENTING or not is_asked or not last_record(change, REVIEWER_SPEC):
         return ""
@@ -178,7 +178,7 @@ def _blocked(change: Change, state: ChangeState, run: ActiveRunView | None) -> s
 
 
 def _following(change: Change) -> str:
-    """The next command, or empty if the records cannot be read."""
+    """Return the next command, or "" if the records cannot be read."""
     try:
         return next_command(change) or ""
     except (AgentdError, OSError):
@@ -193,7 +193,7 @@ def _waits(site: Site, change: Change, state: ChangeState) -> WaitReason | None:
 
 
 def _resume(state: ChangeState, following: str) -> str:
-    """By the command that comes next."""
+    """Return the label of the resume button for the next command."""
     match following.split()[1:2]:
         case [Workflow.PLAN]:
             return "Revise and re-challenge" if state.phase is Phase.PROPOSED and state.verdict else "Continue planning"
@@ -218,7 +218,7 @@ def _last_output(run: ActiveRunView | None) -> str:
 
 
 def _tabs(change: Change, state: ChangeState | None, here: str) -> Iterator[TabLink]:
-    """Those that have something to show; the first document to read comes after the overview."""
+    """Yield the tabs that have something to show; the first document comes after the overview."""
     documents = readable_documents(change.folder)
     shown = [(tab.name, tab_path(tab.name)) for tab in change_tabs() if tab.is_shown(documents, state)]
     if documents:
@@ -228,5 +228,5 @@ def _tabs(change: Change, state: ChangeState | None, here: str) -> Iterator[TabL
 
 
 def tab_path(name: str) -> str:
-    """The address of a tab below its change; the overview is the change's own page."""
+    """Return the address of a tab below its change; the overview is the change's own page."""
     return "" if name == "overview" else f"/{name}"

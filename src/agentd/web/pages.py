@@ -1,4 +1,4 @@
-"""The pages. A request only reads."""
+"""The pages. GET requests only read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ def _of_change(site: Site, show: Show) -> Callable[[Request], Response]:
 
 
 def _show_tab(tab: ChangeTab, site: Site, request: Request, change: Change) -> Response:
-    frame = build_frame(site, change, tab.name)  # first: a decision is about nothing newer than what is shown
+    frame = build_frame(site, change, tab.name)  # first: a decision must not cover anything newer than what is shown
     return site.page(request, f"{tab.name}.html", frame=frame, **tab.values(site, change, request.query_params))
 
 
@@ -101,7 +101,7 @@ def _read(site: Site, request: Request, change: Change) -> Response:
     around, listed = (
         build_frame(site, change, "read"),
         document_view.list_documents(change),
-    )  # first: no newer than the text
+    )  # first: must not be newer than the text
     found = document_view.read_document(change, name, pattern)
     return site.page(
         request,
@@ -111,12 +111,12 @@ def _read(site: Site, request: Request, change: Change) -> Response:
         problems=[*filter(None, [problem]), *document_view.document_problems(change)],
         read=found,
         contents=found.page.contents,
-        html=Markup(found.page.html),  # noqa: S704  cleaned there
+        html=Markup(found.page.html),  # noqa: S704  sanitized there
     )
 
 
 def _spec(site: Site, request: Request, change: Change) -> Response:
-    """A whole spec as it would be after the archive."""
+    """Show a complete spec as it would be after archiving."""
     found = archive_view.whole_spec(change, request.path_params["spec"], site.settings)
     if found is None:
         raise HTTPException(404)
@@ -127,12 +127,12 @@ def _spec(site: Site, request: Request, change: Change) -> Response:
         frame=build_frame(site, change, "specs"),
         spec=found,
         contents=page.contents if page else (),
-        html=Markup(page.html) if page else "",  # noqa: S704  cleaned there
+        html=Markup(page.html) if page else "",  # noqa: S704  sanitized there
     )
 
 
 def _export(site: Site, request: Request, change: Change) -> Response:
-    from agentd.web import html_export  # late: it is seldom asked for
+    from agentd.web import html_export  # deferred: rarely used
 
     headers = {"Content-Disposition": f'attachment; filename="{change.id}.html"'}
     return HTMLResponse(html_export.export_change(change, site.settings), headers=headers)

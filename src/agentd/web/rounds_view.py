@@ -1,4 +1,4 @@
-"""Round by round: what a judge said, which findings that opened and closed, and what changed since the round before."""
+"""Round by round: what a judge said, which findings were opened and closed, and what changed since the last round."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from agentd.web.tabs import ChangeTab, Query
 
 @dataclass(frozen=True, slots=True)
 class FindingSummary:
-    """A finding in short, as it stood after the round."""
+    """A finding in short, in its state after the round."""
 
     id: str
     severity: str
@@ -31,7 +31,7 @@ class FindingSummary:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredFinding:
-    """The maker's word on a finding, between this round and the next."""
+    """The author's answer to a finding, between this round and the next."""
 
     id: str
     said: AnnotationEntry
@@ -40,7 +40,7 @@ class AnsweredFinding:
 
 @dataclass(frozen=True, slots=True)
 class ChangedDocument:
-    """A document that is another one than in the round before; None: it was not there."""
+    """A document that differs from the round before; None: it did not exist."""
 
     name: str
     old: str | None
@@ -69,7 +69,7 @@ class RoundSummary:
 
 
 def read_rounds(change: Change) -> tuple[RoundSummary, ...]:
-    """The newest first. What cannot be read is left out; `margin.problems` says what."""
+    """Return the rounds, newest first. Unreadable ones are left out; `annotation_problems` reports them."""
     found = annotations.read_record_view(change)
     by_kind = (found.of(kind) for kind in JUDGE_SPECS)
     made = [_round(some[:number]) for some in by_kind for number in range(1, len(some) + 1)]
@@ -77,7 +77,7 @@ def read_rounds(change: Change) -> tuple[RoundSummary, ...]:
 
 
 def _round(so_far: tuple[ReviewRecord, ...]) -> RoundSummary:
-    """The last of these, all of one kind."""
+    """Summarize the last of these records, all of one kind."""
     *earlier, record = so_far
     before = {one.id for one in current_findings(earlier) if one.state.is_open}
     after = current_findings(so_far)
@@ -119,13 +119,13 @@ def _moved(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[ChangedDocum
 
 
 def document_difference(change: Change, name: str, old: str | None, new: str | None) -> list[DiffPiece] | None:
-    """Word by word, of two hashes of a document; None: one of the texts is not kept on this machine."""
+    """Diff two versions of a document, by hash, word by word; None if this machine does not have one of the texts."""
     before, after = (_text(change, name, digest) for digest in (old, new))
     return None if before is None or after is None else word_diff.diff_words(before, after)
 
 
 def _text(change: Change, name: str, digest: str | None) -> str | None:
-    """The text with this hash, from the cache or the folder; empty for a document that did not exist."""
+    """Return the text with this hash, from the cache or the folder; "" for a document that did not exist."""
     if digest is None:
         return ""
     kept = cached_text(change, digest)
@@ -137,7 +137,7 @@ def _text(change: Change, name: str, digest: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DocumentDiff:
-    """`html` None: the texts are not kept on this machine."""
+    """`html` is None if the texts are not kept on this machine."""
 
     name: str
     is_new: bool
@@ -147,7 +147,7 @@ class DocumentDiff:
 
 @dataclass(frozen=True, slots=True)
 class RoundView:
-    """`left`: what was open before and still is. `where`: the document of each finding that belongs to one."""
+    """`left`: was open before and still is. `where`: the document of each finding that belongs to one."""
 
     round: RoundSummary
     left: tuple[FindingSummary, ...]
@@ -169,7 +169,7 @@ def round_view(change: Change, one: RoundSummary) -> RoundView:
 
 def _between(change: Change, name: str, old: str | None, new: str | None) -> Markup | None:
     pieces = document_difference(change, name, old, new)
-    return None if pieces is None else Markup(word_diff.elided_html(pieces))  # noqa: S704  made safe there
+    return None if pieces is None else Markup(word_diff.elided_html(pieces))  # noqa: S704  escaped there
 
 
 def _values(site: Site, change: Change, query: Query) -> dict[str, Any]:

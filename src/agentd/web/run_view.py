@@ -1,4 +1,4 @@
-"""The active run of a change, how the last one ended, and what happened, from the end of its journal."""
+"""The active run of a change, how the last one ended, and recent events, read from the end of its journal."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ from agentd.web.tabs import ChangeTab, Query
 
 _ACTIONS = 40
 _HISTORY = 200  # events
-_SAID = 2000  # characters of one thing that an agent said or did
+_SAID = 2000  # characters shown of one agent action
 _ACTIVITY = b'"type": "agent.activity"'
 _STARTED = b'"type": "run.started"'
 _HEAD = 400  # bytes at the start of a line, which include its type
@@ -47,7 +47,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class AgentActionView:
-    """`kind`: tool, text or shell. `ok` None: it is not over yet, or is no matter of success."""
+    """`kind`: tool, text or shell. `ok` is None while it is running, or if it cannot succeed or fail."""
 
     kind: str
     text: str
@@ -65,7 +65,7 @@ class WaitingQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ActiveRunView:
-    """The step at work is empty between steps. `quiet_for`: seconds since the last sign of life."""
+    """The active run; its step is empty between steps. `quiet_for`: seconds since the last output."""
 
     command: str
     since: str
@@ -86,7 +86,7 @@ class ActiveRunView:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """`exit_code` None: it was killed, or the machine stopped."""
+    """`exit_code` is None if the run was killed or the machine stopped."""
 
     command: str
     message: str
@@ -97,7 +97,7 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True)
 class HistoryLine:
-    """`actions`: what an agent did in a row, the last of it if `is_cut`; then `words` is the last of those."""
+    """`actions`: consecutive agent actions, only the last ones if `is_cut`; `words` is then the last action."""
 
     seq: int
     at: str
@@ -108,17 +108,17 @@ class HistoryLine:
     is_cut: bool = False
 
 
-# ---- now
+# ---- active run
 
 
 def active_run_view(change: Change, settings: Sequence[str] = ()) -> ActiveRunView | None:
-    """Return the active run, or None. `settings` are those of the command line."""
+    """Return the active run, or None. `settings` come from the command line."""
     holder = change.active_run()
     if holder is None:
         return None
     entries = _last_run(change)
     if any(isinstance(one.event, events.RunFinished) for one in entries):
-        entries = []  # that was an earlier run: this one has said nothing yet
+        entries = []  # from an earlier run; this one has written nothing yet
     began = next((one.event for one in entries if isinstance(one.event, events.RunStarted)), None)
     ahead, problem = _ahead(change, began, settings)
     return _running(change, holder, began, entries, ahead, problem)
@@ -158,7 +158,7 @@ def _running(
 
 
 def waiting_question(change: Change) -> WaitingQuestion | None:
-    """What the active run asks. The file may be left from an earlier run, so check for an active one first."""
+    """Return the active run's question. The file may be left from an earlier run, so check for an active one first."""
     asked = Inbox(change).asked()
     return WaitingQuestion(_word(asked, "question"), _word(asked, "at")) if asked is not None else None
 
@@ -170,7 +170,7 @@ def _word(data: dict[str, Any], name: str) -> str:
 def _ahead(
     change: Change, began: events.RunStarted | None, settings: Sequence[str]
 ) -> tuple[Sequence[PlannedStep], str]:
-    """The planned steps, as the terminal shows them; none if they are unknown."""
+    """Return the planned steps, as the terminal shows them; none if they are unknown."""
     if began is None:
         return (), ""
     try:
@@ -182,7 +182,7 @@ def _ahead(
 
 
 def _at_work(entries: Sequence[events.JournalEntry]) -> events.StepStarted | None:
-    """The last step that was started, if it has not finished."""
+    """Return the last started step if it has not finished, else None."""
     for entry in reversed(entries):
         if isinstance(entry.event, events.StepFinished):
             return None
@@ -198,7 +198,7 @@ def _step(row: ProgressRow, at: float) -> StepView:
 
 
 def _actions(entries: Sequence[events.JournalEntry]) -> tuple[AgentActionView, ...]:
-    """What the agent did; the start of an action that has ended is left out."""
+    """Return what the agent did; the start of a finished action is left out."""
     found: list[AgentActionView] = []
     for entry in entries:
         event = entry.event
@@ -216,18 +216,18 @@ def _is_its_end(begun: AgentActionView, done: AgentActionView) -> bool:
 
 
 def _heard(change: Change, entries: Sequence[events.JournalEntry], step: events.StepStarted | None) -> float | None:
-    """The time of the last output, from the journal and from the transcript of the active call."""
+    """Return the time of the last output, from the journal and the transcript of the active call."""
     signs = [_seconds(entries[-1].at)] if entries else []
     if step and entries[-1].run:
         place = (step.step, step.round, step.number, step.attempt)
-        with contextlib.suppress(OSError):  # agentd's own steps have none
+        with contextlib.suppress(OSError):  # agentd's own steps have no transcript
             folder = change.project.local_state_path("transcripts", change.id)
             signs.append(os.stat(transcript_path(folder, entries[-1].run, *place)).st_mtime)
     return max(signs, default=None)
 
 
 def _money(change: Change) -> tuple[float, float]:
-    """What the change has cost in total, and the part that no event has reported yet."""
+    """Return the total cost of the change, and the part that no event has reported yet."""
     try:
         spent, counted = change_spending(change).change, change.read().total_cost
     except AgentdError:
@@ -235,11 +235,11 @@ def _money(change: Change) -> tuple[float, float]:
     return spent, max(0.0, spent - counted)
 
 
-# ---- before
+# ---- past runs
 
 
 def last_run(change: Change) -> LastRun | None:
-    """How the last run ended, or None if there was none or one is active."""
+    """Return how the last run ended, or None if there was none or one is active."""
     entries = _last_run(change)
     if not entries or change.active_run():
         return None
@@ -253,17 +253,17 @@ def last_run(change: Change) -> LastRun | None:
 
 
 def _hint(change: Change, exit_code: int) -> str:
-    """What to do next, if the result that is kept is that of this end."""
+    """Return what to do next, if the stored outcome belongs to this run."""
     kept = last_outcome(change)
     error = kept.result.get("error") if kept and kept.result.get("exit_code") == exit_code else None
     return _word(error, "hint") if isinstance(error, dict) else ""
 
 
 def run_history(change: Change, limit: int) -> tuple[HistoryLine, ...]:
-    """The last events, oldest first; consecutive agent actions count as one."""
+    """Return the last events, oldest first; consecutive agent actions count as one."""
     found: list[HistoryLine] = []
     row: list[events.JournalEntry] = []
-    length = 0  # of the row; of thousands only the last are read
+    length = 0  # of the row; only the last of thousands are parsed
     for line in change.journal().backwards():
         if _ACTIVITY in line[:_HEAD]:
             length += 1
@@ -283,7 +283,7 @@ def run_history(change: Change, limit: int) -> tuple[HistoryLine, ...]:
 
 
 def _acts(row: Sequence[events.JournalEntry], is_cut: bool) -> Iterator[HistoryLine]:
-    """A row, the newest first, as one line."""
+    """Yield a row of actions, newest first, as one line."""
     if row and isinstance(last := row[0].event, events.AgentActivity):
         done = _actions(row[::-1])
         shown, is_cut = done[-_ACTIONS:], is_cut or len(done) > _ACTIONS
@@ -291,7 +291,7 @@ def _acts(row: Sequence[events.JournalEntry], is_cut: bool) -> Iterator[HistoryL
 
 
 def _last_run(change: Change) -> list[events.JournalEntry]:
-    """From its start on. Of what agents do only the end is read: there can be thousands of it."""
+    """Return the events of the last run; of its agent actions only the last ones, as there can be thousands."""
     found: list[events.JournalEntry] = []
     left = 2 * _ACTIONS
     for line in change.journal().backwards():

@@ -1,4 +1,4 @@
-"""Who may use the viewer: a browser that came by the link, and no other page, name or program."""
+"""Access control for the viewer: only a browser that opened the link, and no other site, host name or program."""
 
 import contextlib
 import hmac
@@ -36,7 +36,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_LONGEST = 2000  # characters of a place to go to
+_LONGEST = 2000  # characters of a redirect target
 _PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
     '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}'
@@ -47,7 +47,7 @@ _PAGE = (
 
 @dataclass(frozen=True)
 class CheckedRequest:
-    """A request as far as it matters here."""
+    """The parts of a request that matter here."""
 
     method: str
     path: str
@@ -63,16 +63,19 @@ class CheckedRequest:
 
     @property
     def is_opening(self) -> bool:
-        """Not loaded from within a page, as far as the browser says what it does."""
+        """Whether this is a navigation, not a load from within a page, as far as the browser says."""
         return self.is_reading and self.all(b"sec-fetch-mode") in ([], [b"navigate"])
 
 
 class AccessGuard:
-    """Around the whole application. What is refused never reaches it, and every answer gets the headers."""
+    """Wraps the whole application. Refused requests never reach it, and every response gets the security headers."""
 
     def __init__(self, app: ASGIApp, token: str, names: Collection[str], csrf: str, ticket: str = "") -> None:
-        """`token` opens as often as the link is used: it lives in one terminal, and is for all browsers of its reader.
-        `ticket` opens once: it goes to the browser on a command line, which other users of the machine can see."""
+        """Wrap `app`.
+
+        `token` can be used repeatedly: it is shown in one terminal, for all browsers of its reader.
+        `ticket` works once: it goes to the browser on a command line, which other users of the machine can see.
+        """
         self._app = app
         self._token = token.encode()
         self._ticket = ticket.encode()
@@ -80,7 +83,7 @@ class AccessGuard:
         self._origins = {b"http://" + name for name in self._names}
         self._csrf = csrf.encode()
         port = next(iter(names)).rpartition(":")[2]
-        self._cookie = f"agentd-{port}"  # cookies are for all ports of a host: two viewers must not share one
+        self._cookie = f"agentd-{port}"  # cookies are shared by all ports of a host; two viewers must not share one
         self._pass = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +102,7 @@ class AccessGuard:
         await (answer or self._app)(scope, receive, send)
 
     def _refusal(self, asked: CheckedRequest) -> Response | None:
-        """What no browser does that shows a page of ours under a name of ours."""
+        """Return a refusal for a request that no browser showing one of our pages would send, else None."""
         hosts = asked.all(b"host")
         if len(hosts) != 1 or hosts[0].lower() not in self._names:
             return _page(421, "Nothing is served under this host name.")
@@ -118,7 +121,7 @@ class AccessGuard:
         if asked.method == "POST":
             return bool(origins or sites) and set(sites) <= {b"same-origin"}
         if asked.path == ENTER and asked.is_opening:
-            return True  # from anywhere, such as a chat: the token says that it is meant
+            return True  # from anywhere, such as a chat: the token proves intent
         return set(sites) <= {b"same-origin"} or (sites == [b"none"] and asked.is_opening)
 
     def _enter(self, asked: CheckedRequest) -> Response:
@@ -143,7 +146,7 @@ class AccessGuard:
         return hmac.compare_digest(token, self._token)
 
     def _opened(self, place: str) -> Response:
-        """A page that redirects by itself: after an HTTP redirect from elsewhere, browsers withhold strict cookies."""
+        """Return a page that redirects itself: after a cross-site HTTP redirect, browsers withhold strict cookies."""
         target = html.escape(quote(place, safe="/?&=%#:;,@!$'()*+~-._"))
         head = f'<meta http-equiv="refresh" content="0; url={target}">'
         answer = _page(200, f'<a href="{target}">Open</a>', head=head)
@@ -156,7 +159,7 @@ class AccessGuard:
         return any(hmac.compare_digest(value, self._pass.encode()) for value in mine)
 
     async def _posted(self, asked: CheckedRequest, receive: Receive) -> tuple[Response | None, Receive]:
-        """The form is read here, and given on as it came."""
+        """Check a form and return a `receive` that replays it, or a response if it is refused."""
         lengths = asked.all(b"content-length")
         body = None if any(int(one) > LARGEST for one in lengths if one.isdigit()) else await _body(receive)
         if body is None:
@@ -173,7 +176,7 @@ class AccessGuard:
 
 
 def is_local(place: str) -> bool:
-    """A path of this server, as every browser reads it."""
+    """Return whether every browser reads this as a path of this server."""
     is_path = place.startswith("/") and not place.startswith("//")
     return is_path and "\\" not in place and not _CONTROL.search(place) and len(place) <= _LONGEST
 
@@ -186,7 +189,7 @@ def _fields(body: bytes) -> list[tuple[str, str]]:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """All of it, or None where it is too large or its sender has gone."""
+    """Return the whole body, or None if it is too large or the sender disconnected."""
     body = bytearray()
     while True:
         message = await receive()
@@ -200,7 +203,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The body once more, then whatever comes after it."""
+    """Return a `receive` that replays the body, then continues with the original."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replayed() -> Message:
@@ -230,7 +233,7 @@ def _encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 def _page(status: int, words: str, headers: dict[str, str] | None = None, head: str = "") -> Response:
-    """Plain, since a stranger gets no style sheet either; says nothing of the project."""
+    """Return a plain page: a stranger gets no style sheet and learns nothing about the project."""
     return HTMLResponse(_PAGE.format(head=head, words=words), status, headers)
 
 
@@ -256,7 +259,7 @@ def _make(path: Path) -> None:
 
 
 def _read(path: Path) -> str:
-    """What is looked at is what is read: one handle for both."""
+    """Read the token file, checking the same handle that is read."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(handle, "rb") as file:
         seen = os.fstat(handle)

@@ -1,4 +1,4 @@
-"""What all pages share: the project, the person, the templates and their filters."""
+"""Shared by all pages: the project, the person, the templates and their filters."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -18,7 +18,7 @@ _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"))
 
 
 def format_age(at: str | None) -> str:
-    """`4 min`, `3 h`, `2 days`."""
+    """Return an age such as `4 min`, `3 h` or `2 days`."""
     seconds = seconds_since(at or "", datetime.now(UTC))
     return format_span(max(0.0, seconds)) if seconds is not None else ""
 
@@ -32,12 +32,12 @@ def format_span(seconds: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A short time with its tenths."""
+    """Return a duration, with tenths if it is short."""
     return f"{seconds:.1f} s" if seconds < 10 else format_span(seconds)
 
 
 def format_moment(at: str | None, zone: tzinfo | None = None) -> str:
-    """`16 Nov 2026, 14:05` in the zone of this machine, or in another."""
+    """Return `16 Nov 2026, 14:05` in the local time zone, or in `zone`."""
     if not at:
         return ""
     try:
@@ -47,12 +47,12 @@ def format_moment(at: str | None, zone: tzinfo | None = None) -> str:
 
 
 def format_moment_utc(at: str | None) -> str:
-    """For readers in another time zone."""
+    """Return a moment in UTC, for readers in other time zones."""
     return format_moment(at, UTC)
 
 
 def format_clock(at: str) -> str:
-    """`14:05:09` in the zone of this machine."""
+    """Return `14:05:09` in the local time zone."""
     try:
         return f"{datetime.fromisoformat(at.replace('Z', '+00:00')).astimezone():%H:%M:%S}"
     except ValueError:
@@ -60,17 +60,17 @@ def format_clock(at: str) -> str:
 
 
 def display_person(by: str | None) -> str:
-    """`dev` of `person:dev`, `codex` of `agent:codex`."""
+    """Return `dev` for `person:dev`, `codex` for `agent:codex`."""
     return (by or "").removeprefix("person:").removeprefix("agent:")
 
 
 def display_words(name: Any) -> str:
-    """`needs revision` of NEEDS_REVISION."""
+    """Return `needs revision` for NEEDS_REVISION."""
     return str(name).replace("_", " ").replace("-", " ").lower()
 
 
 def capitalize_first(text: str, name: str = "") -> str:
-    """As a sentence begins; not if it begins with this name, which has its own spelling."""
+    """Capitalize the first letter, unless the text starts with `name`, which keeps its spelling."""
     return text if name and text.startswith(name) else text[:1].upper() + text[1:]
 
 
@@ -108,7 +108,7 @@ class Site:
         return HTMLResponse(text, status)
 
     def change(self, change_id: str) -> Change:
-        """An open one, or one that is in the archive."""
+        """Return an open or archived change."""
         places = ChangeLocator(self.project)
         try:
             found = places.find(check_change_id(change_id))
@@ -127,7 +127,7 @@ def create_site(project: Project, csrf: str, settings: tuple[str, ...] = ()) -> 
 
 @cache
 def template_environment() -> Environment:
-    """Everything is escaped except `Markup`; a missing value is an error."""
+    """Return an environment that escapes everything except `Markup` and fails on missing values."""
     made = Environment(
         loader=PackageLoader("agentd.web"),
         autoescape=select_autoescape(["html"]),

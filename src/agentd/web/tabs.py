@@ -22,7 +22,7 @@ def _is_always_shown(documents: Sequence[str], state: ChangeState | None) -> boo
 class ChangeTab:
     """A tab at /changes/<id>/<name>, rendered by the template <name>.html with what `values` returns.
 
-    `position` orders the tabs. `is_shown` gets the names of the documents, and the state if it can be read.
+    `position` orders the tabs. `is_shown` gets the document names, and the state if it can be read.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The server of `agentd view`: it listens on one address, logs only errors, and ends as soon as it is asked to."""
+"""The server of `agentd view`: listen on one address, log only errors, stop immediately when asked."""
 
 import errno
 import ipaddress
@@ -19,12 +19,12 @@ from starlette.types import ASGIApp
 from agentd.domain import SetupError, UsageError
 
 HOST = "127.0.0.1"
-PATIENCE = 1  # seconds that answers under way have when the server is stopped
+PATIENCE = 1  # seconds for pending responses when the server stops
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where it listens: the host as it was asked for, and what that is in numbers."""
+    """Where the server listens: the host as given, and its numeric address."""
 
     host: str
     number: str
@@ -36,10 +36,10 @@ class Address:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name under which a browser may ask for it."""
+        """Every host name a browser may use for it."""
         hosts = dict.fromkeys((self.host, self.number, *(["localhost"] if self.number in (HOST, "::1") else [])))
         names = [f"[{host}]" if ":" in host else host for host in hosts]
-        bare = names if self.port == 80 else []  # where a browser leaves the port out
+        bare = names if self.port == 80 else []  # browsers leave out port 80
         return (*(f"{name}:{self.port}" for name in names), *bare)
 
     @property
@@ -48,7 +48,7 @@ class Address:
 
 
 def resolve_address(host: str, port: int) -> Address:
-    """Looked up once, so that what is checked is what is listened on."""
+    """Resolve the host once, so the address that is checked is the one that is listened on."""
     try:
         number = str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
     except (OSError, UnicodeError):
@@ -60,9 +60,9 @@ def resolve_address(host: str, port: int) -> Address:
 
 
 def serve_app(app_of: Callable[[Address], ASGIApp], address: Address, announce: Callable[[Address], None]) -> int:
-    """Serve until a signal, and return the exit code. `announce` is called as soon as a browser can connect."""
+    """Serve until a signal, and return the exit code. Call `announce` as soon as a browser can connect."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)  # uvicorn takes them while it runs, and raises them again when it is done
+        signal.signal(number, _stop)  # uvicorn handles them while it runs, and raises them again afterwards
     signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     with _bound(address) as listening:
         address = Address(address.host, address.number, listening.getsockname()[1])
@@ -88,7 +88,7 @@ def serve_app(app_of: Callable[[Address], ASGIApp], address: Address, announce: 
 
 class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        logging.disable(logging.ERROR)  # requests that are cut off from now on are no errors
+        logging.disable(logging.ERROR)  # requests cut off from now on are not errors
         super().handle_exit(sig, frame)
 
 
@@ -98,7 +98,7 @@ def _bound(address: Address) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((address.number, address.port))
-        listening.listen(128)  # from now on a browser waits instead of being refused
+        listening.listen(128)  # from now on, browsers wait instead of being refused
     except OSError as error:
         listening.close()
         raise _no_socket(address, error) from None
@@ -118,7 +118,7 @@ def _stop(number: int, _frame: object) -> NoReturn:
 
 
 def _left(code: int) -> int:
-    """Work that is still under way in a thread is cut off: every write is whole or not at all."""
+    """Return the code, or exit hard if a thread is still working; safe because every write is atomic."""
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(0.2)
@@ -130,7 +130,7 @@ def _left(code: int) -> int:
 
 
 class _Harmless(logging.Formatter):
-    """A message can hold what a document says, and a terminal would obey it."""
+    """Replaces unprintable characters: a message can quote a document, and a terminal would interpret them."""
 
     def format(self, record: logging.LogRecord) -> str:
         return "".join(char if char.isprintable() or char == "\n" else "�" for char in super().format(record))

@@ -1,11 +1,11 @@
-"""Text of which nobody is sure, as safe HTML and SVG. Pure.
+"""Untrusted text as safe HTML and SVG. Pure.
 
-markdown    a document as a page: HTML with source lines, and its contents
-parsing     Markdown into HTML, block by block with its lines; marking: how each kind of token is written
-dressing    links, images and boxes made ready; links: where a link leads, and the ids of headings
-cleaning    the allow-list that all of it must pass in the end
-shown       characters that cannot be seen, made visible
-words       what changed between two texts, word by word; matching: what two lists have in common; eliding: made short
-hunks       the diff of a file as lines with their numbers
-graph       the tasks by layer, as SVG; chart: what was spent, as SVG; drawing: what both are drawn with
+markdown         a document as a page: HTML with source lines, sanitized by an allow-list, and its contents
+markdown_parser  Markdown to HTML, each block with its source lines; links, images and checkboxes made safe
+links            where a link leads, and the ids of headings
+word_diff        what changed between two texts, word by word, optionally shortened
+diff_hunks       the diff of a file as numbered lines
+task_graph       the tasks by layer, as SVG
+cost_chart       costs as bars, as SVG
+svg              shared drawing helpers; invisible characters made visible
 """

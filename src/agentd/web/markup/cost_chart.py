@@ -1,4 +1,4 @@
-"""What was spent, as bars: by step, model or round, and all of it against the budget."""
+"""Cost as bars: by step, model or round, and the total against the budget."""
 
 import math
 from collections.abc import Sequence
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from agentd.web.markup import svg
 
-_LABEL, _BAR, _UNKNOWN = 200, 300, 12  # px across: a phone shows all of it, the amount above its bar
+_LABEL, _BAR, _UNKNOWN = 200, 300, 12  # px; fits on a phone, with the amount above its bar
 _TEXT, _HEIGHT, _DOWN = 19, 9, 12
 _PITCH = _TEXT + _HEIGHT + _DOWN
 _MARGIN = 4
 _USD = " USD"
-_LEAST = 2  # px, so that a small cost can be seen
+_LEAST = 2  # px, so a small cost is visible
 
 
 @dataclass(frozen=True, slots=True)
 class ChartRow:
-    """USD over the calls with a known price, None if there is none; and how many calls have no known one."""
+    """USD over the calls with a known price, None if there are none; and the number of calls without a known price."""
 
     label: str
     cost: float | None
@@ -24,7 +24,7 @@ class ChartRow:
 
 
 def render_bars(rows: Sequence[ChartRow], budget: float | None = None) -> str:
-    """The first bar is the sum within the budget, if there is one; the others are drawn to the largest of them."""
+    """Draw the rows, scaled to the largest. With a budget, the first bar is the total within it."""
     rows = [_checked(row) for row in rows]
     costs = [row.cost or 0.0 for row in rows]
     digits = 4 if any(0 < cost < 0.01 for cost in costs) else 2
@@ -38,7 +38,7 @@ def render_bars(rows: Sequence[ChartRow], budget: float | None = None) -> str:
 
 
 def _checked(row: ChartRow) -> ChartRow:
-    """A cost that is no amount of money is not known."""
+    """Treat a cost that is not a valid amount as unknown."""
     is_amount = row.cost is not None and math.isfinite(row.cost) and row.cost >= 0
     return row if is_amount else ChartRow(row.label, None, max(row.without_price, 1))
 
@@ -50,7 +50,7 @@ def _bar(row: ChartRow, largest: float, number: int, digits: int) -> str:
     )
     marks = _rect("bar", length, number)
     if row.without_price:
-        # As long as nobody knows: a mark of one length behind the bar, for the style sheet to draw dashed.
+        # The length is unknown: draw a mark of fixed length after the bar; the style sheet makes it dashed.
         marks += _rect("bar-unknown", _UNKNOWN, number, length)
     return _row(row.label, _told(row, digits), marks, _figure(row, digits), number, kind)
 
@@ -76,20 +76,20 @@ def _row(label: str, told: str, marks: str, figure: str, number: int, kind: str)
     y = _MARGIN + number * _PITCH + 13
     title = svg.svg_tag("title", svg.escape_words(f"{label}: {told}"))
     name = svg.svg_tag("text", svg.escape_words(svg.fit_text(label, _LABEL - 10)), class_="label", x=_MARGIN, y=y)
-    x = _MARGIN + _BAR + _UNKNOWN  # where it ends: the style sheet sets it to the right
+    x = _MARGIN + _BAR + _UNKNOWN  # the right edge; the style sheet right-aligns the text
     cost = svg.svg_tag("text", svg.escape_words(figure), class_="figure", x=x, y=y)
     return svg.svg_tag("g", title + name + marks + cost, class_=kind, role="img")
 
 
 def _figure(row: ChartRow, digits: int) -> str:
-    """In short."""
+    """Return the short form."""
     if row.cost is None or (not row.cost and row.without_price):
         return "unknown"
     return f"{row.cost:.{digits}f}{' + ?' * (row.without_price > 0)}{_USD}"
 
 
 def _told(row: ChartRow, digits: int, budget: float | None = None) -> str:
-    """In words."""
+    """Return the long form."""
     known = f"{row.cost or 0:.{digits}f}" + (f" of {budget:.2f}" if budget else "") + _USD
     unknown = f"{row.without_price} call{'' if row.without_price == 1 else 's'} of unknown cost"
     if not row.without_price:

@@ -1,4 +1,4 @@
-"""The diff of one file as lines with their numbers, and the words that changed within a line (pure)."""
+"""The diff of one file as numbered lines, and the words that changed within a line (pure)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,10 @@ from itertools import groupby
 
 from agentd.web.markup import svg, word_diff
 
-LINES = 1500  # of a file that are shown
-_LENGTH = 1000  # characters of a line
-_COMPARED = 300  # characters of a line in which words are compared
-_PAIRS = 40  # lines of one change that are compared
+LINES = 1500  # shown per file
+_LENGTH = 1000  # characters shown per line
+_COMPARED = 300  # characters; words of longer lines are not compared
+_PAIRS = 40  # lines per change; longer changes are not compared
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?([^\n]*)")
 
 
@@ -19,7 +19,7 @@ class DiffLineKind(StrEnum):
     SAME = "same"
     ADDED = "added"
     REMOVED = "removed"
-    ASIDE = "aside"  # git's own word, such as that the last line has no end
+    ASIDE = "aside"  # a message from git, such as "No newline at end of file"
 
 
 _KINDS = {b" ": DiffLineKind.SAME, b"+": DiffLineKind.ADDED, b"-": DiffLineKind.REMOVED, b"\\": DiffLineKind.ASIDE}
@@ -33,7 +33,7 @@ class DiffLinePart:
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """`parts` are the text again where some words of the line changed and others did not."""
+    """`parts` repeat the text if only some words of the line changed."""
 
     kind: DiffLineKind
     old: int | None
@@ -44,7 +44,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class DiffHunk:
-    """`heading`: what git takes for the function that it stands in."""
+    """`heading`: the enclosing function, as git reports it."""
 
     heading: str
     lines: tuple[DiffLine, ...]
@@ -60,7 +60,7 @@ class DiffHunks:
 
 
 def read_hunks(piece: bytes, most: int = LINES) -> DiffHunks:
-    """Of a long diff the first lines; all of them are counted."""
+    """Read the first lines of a diff; count all of them."""
     hunks: list[DiffHunk] = []
     counts = dict.fromkeys(DiffLineKind, 0)
     left_out = 0
@@ -76,7 +76,7 @@ def read_hunks(piece: bytes, most: int = LINES) -> DiffHunks:
 
 
 def _hunks(piece: bytes) -> Iterator[tuple[str, list[DiffLine]]]:
-    """By the counts of their heads: what follows may be the head of another piece of the same file."""
+    """Split by the line counts in the hunk headers; what follows may be the header of another piece of the file."""
     rows = iter(piece.split(b"\n"))
     row = next(rows, None)
     while row is not None:
@@ -105,7 +105,7 @@ def _line(kind: DiffLineKind, old: int, new: int, raw: bytes) -> DiffLine:
 
 
 def _text(raw: bytes) -> str:
-    """What cannot be seen is written out, so that no line reads otherwise than it runs."""
+    """Write invisible characters out, so no line reads differently from how it runs."""
     text = raw[: 4 * _LENGTH].removesuffix(b"\r").decode("utf-8", "replace")
     return svg.visible_plain(text[:_LENGTH]) + ("…" if len(text) > _LENGTH else "")
 
@@ -114,7 +114,7 @@ def _text(raw: bytes) -> str:
 
 
 def _emphasised(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
-    """As many lines removed as added in their place are compared, each with its own."""
+    """Compare removed lines with the added lines that replace them, pairwise, if both are equally many."""
     groups = [(kind, list(some)) for kind, some in groupby(lines, lambda line: line.kind)]
     after: list[DiffLine] = []
     for number, (kind, some) in enumerate(groups):

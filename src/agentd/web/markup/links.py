@@ -1,11 +1,11 @@
-"""Where a link leads, and the ids that headings are found by. No id of a document can take a name of the page."""
+"""Where a link leads, and the ids of headings. No id from a document can collide with an id of the page."""
 
 import posixpath
 import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-PREFIX = "at-"  # with a hyphen an id is no name that a script would look up
+PREFIX = "at-"  # with a hyphen, an id is not a name that a script would look up
 _LONGEST = 80
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*+:")
 _OUTSIDE = re.compile(r"https?://[^/?#\\@]++(?:[/?#]|$)|mailto:[^?]", re.IGNORECASE)
@@ -17,7 +17,7 @@ _DOCUMENTS = (".md", ".yaml")
 
 @dataclass(frozen=True, slots=True)
 class LinkTarget:
-    """`href` is empty where there is nothing that a page could open."""
+    """`href` is empty if there is nothing a page could open."""
 
     href: str = ""
     document: str = ""
@@ -26,19 +26,19 @@ class LinkTarget:
 
 
 def is_link(url: str) -> bool:
-    """Anything else stays the text that it is."""
+    """Return whether the URL may become a link; anything else stays text."""
     if _SCHEME.match(url):
         return bool(_OUTSIDE.match(url))
     return not url.startswith(("//", "/\\", "\\"))
 
 
 def shared_prefix(name: str) -> str:
-    """What ids of a document begin with where several stand in one page."""
+    """Return the prefix of a document's ids on a page that holds several documents."""
     return f"{PREFIX}{slug(name.removesuffix('.md').replace('/', '-'))}-"
 
 
 def link_target(url: str, name: str, is_shared: bool = False) -> LinkTarget:
-    """`name` is the document that the link stands in; links between documents stay relative, or stay in the page."""
+    """Resolve a link in document `name`; links between documents stay relative, or on the page if it is shared."""
     if _SCHEME.match(url):
         return LinkTarget(url, is_outside=True) if _OUTSIDE.match(url) else LinkTarget()
     path, _, fragment = url.partition("#")
@@ -56,7 +56,7 @@ def link_target(url: str, name: str, is_shared: bool = False) -> LinkTarget:
 
 
 def _inside(path: str) -> str | None:
-    """The path from the change's folder, if it is a document there."""
+    """Return the path relative to the change's folder if it names a document there, else None."""
     path = posixpath.normpath(path)
     if path.startswith(("/", "../")) or not path.endswith(_DOCUMENTS):
         return None
@@ -64,13 +64,13 @@ def _inside(path: str) -> str | None:
 
 
 def requirement_of(title: str) -> str | None:
-    """`R1` of `R1: Title`."""
+    """Return `R1` for `R1: Title`, else None."""
     match = _REQUIREMENT.match(title)
     return match[1] if match else None
 
 
 def slug(title: str) -> str:
-    """As the usual hosts make their anchors, so that links written for them lead somewhere here too."""
+    """Return the anchor that common Git hosts generate, so links written for them also work here."""
     return _NO_WORD.sub("", title.strip().lower()).replace(" ", "-")[:_LONGEST] or "section"
 
 
@@ -80,7 +80,7 @@ def anchor_of(fragment: str) -> str:
 
 
 class HeadingIds:
-    """Gives each heading of a document an id of its own; equal titles are numbered in their order."""
+    """Gives each heading of a document a unique id; equal titles are numbered in order."""
 
     def __init__(self, before: str = "") -> None:
         self._before = before

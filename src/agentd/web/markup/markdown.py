@@ -1,4 +1,4 @@
-"""A document of a change as a page that is safe to show: HTML with the lines it comes from, and its contents."""
+"""A document of a change as a safe page: HTML with source lines, and its contents."""
 
 import re
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ _CLASSES = frozenset(
 )
 _LANGUAGE = re.compile(r"language-[a-z0-9_+#.-]{1,30}")
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_DROPPED = re.compile(r"[\x00-\x20\x7f]")  # of an address, by browsers: what is left may lead elsewhere
+_DROPPED = re.compile(r"[\x00-\x20\x7f]")  # browsers drop these from an address; the rest may lead elsewhere
 _ID = re.compile(rf"r[0-9]{{1,6}}|{links.PREFIX}[\w-]+")
 
 
@@ -68,7 +68,7 @@ def _cleaner() -> nh3.Cleaner:
 
 
 def _kept(tag: str, attribute: str, value: str) -> str | None:
-    """The value if it may stay."""
+    """Return the value if it is allowed, else None."""
     if attribute == "class":
         return value if all(_is_class(word) for word in value.split()) else None
     if attribute in ("data-line", "data-end", "start"):
@@ -89,7 +89,7 @@ _STATES = ("approved", "needs-revision", "rejected")
 
 @dataclass(frozen=True, slots=True)
 class RenderedDocument:
-    """`html` may stand in a page as it is; `title` and the titles in `contents` are text, to be escaped like any."""
+    """`html` is safe to insert as is; `title` and the titles in `contents` are text and must be escaped."""
 
     title: str
     html: str
@@ -97,7 +97,7 @@ class RenderedDocument:
 
 
 def render_markdown(text: str, name: str, is_shared: bool = False) -> RenderedDocument:
-    """`name` is the short name: `proposal.md`, `specs/auth-flow.md`. `is_shared`: other documents share the page."""
+    """Render a document. `name` is its short name, such as `specs/auth-flow.md`; `is_shared`: others share the page."""
     document = parse_document(svg.readable_text(text), name)
     reviews = find_blocks(document.text, name) if name == PROPOSAL_FILE else ()
     spans = [*([document.frontmatter] if document.frontmatter else []), *(block.span for block in reviews)]
@@ -111,7 +111,7 @@ def render_markdown(text: str, name: str, is_shared: bool = False) -> RenderedDo
 
 
 def _without(document: Document, spans: Sequence[Span]) -> str:
-    """The text with these lines blank, so that all others keep their numbers."""
+    """Blank these lines, so all others keep their numbers."""
     lines = list(document.contents)
     for span in spans:
         lines[span.start - 1 : span.end] = [""] * len(span)
@@ -127,7 +127,7 @@ def _front(document: Document) -> str:
         return ""
     try:
         entries = read_frontmatter(document).entries
-    except InvalidDocument:  # to be seen all the same
+    except InvalidDocument:  # show it as plain text
         entries = ()
     if not entries:
         return f'<pre class="frontmatter"{_lines(span)}>{svg.visible_html(document.trimmed_text(span))}</pre>\n'
@@ -136,7 +136,7 @@ def _front(document: Document) -> str:
 
 
 def _row(document: Document, entry: FrontmatterEntry) -> str:
-    """The value as it is written."""
+    """Render an entry with its value as written."""
     first = document.content(entry.span.start)[entry.colon + 1 :].strip()
     below = document.trimmed_text(Span(entry.span.start + 1, entry.span.end)) if len(entry.span) > 1 else ""
     value = svg.visible_html(first) + (f"<pre>{svg.visible_html(below)}</pre>" if below else "")
@@ -147,7 +147,7 @@ def _row(document: Document, entry: FrontmatterEntry) -> str:
 
 
 def _review(block: ReviewBlock, document: Document, piece: MarkdownPiece) -> str:
-    """Headings of a judge get no ids: `### R1` in a review is not the requirement."""
+    """Render a review block. Its headings get no ids: `### R1` in a review is not the requirement."""
     state = block.status.strip().lower().replace("_", "-")
     kind = f"review review-{state}" if state in _STATES else "review"
     who = f" by {svg.visible_html(block.reviewer)}" if block.reviewer else ""
@@ -157,7 +157,7 @@ def _review(block: ReviewBlock, document: Document, piece: MarkdownPiece) -> str
 
 
 def _lines_before(block: ReviewBlock, document: Document) -> int:
-    """How many lines of the document stand before the block's text, which begins at its first words."""
+    """Return how many lines of the document precede the block's text, which starts at its first words."""
     behind = range(block.line + 1, block.span.end + 1)
     first = next((line for line in behind if document.content(line).strip()), block.line)
     is_beside_tag = bool(document.content(block.line).partition(">")[2].strip())

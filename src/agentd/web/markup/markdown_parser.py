@@ -1,4 +1,4 @@
-"""Markdown into HTML: every block says which lines it comes from, raw HTML is text, and no line is left out."""
+"""Markdown to HTML: every block carries its source lines, raw HTML becomes text, and no line is left out."""
 
 import re
 from bisect import bisect_left
@@ -23,7 +23,7 @@ _WAIVED = ("waived", "")
 
 
 class SafeRenderer(RendererHTML):
-    """A method is found by the type of a token; all others are written as their tag with its attributes."""
+    """Renders tokens by the method named after their type; other tokens become their tag with its attributes."""
 
     def text(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return svg.visible_html(tokens[idx].content)
@@ -75,7 +75,7 @@ _BOX = re.compile(r"\[([ xX~-])\]\s")
 
 
 def inline_text(inline: Token) -> str:
-    """The text of a heading or an image, without its marks."""
+    """Return the text of a heading or an image without its markup."""
     parts = []
     for child in inline.children or []:
         if child.type == "image":
@@ -88,14 +88,14 @@ def inline_text(inline: Token) -> str:
 
 
 def align_cell(cell: Token) -> None:
-    """By class: the page allows no style in its text."""
+    """Align by class, as the page allows no inline styles."""
     style = str(cell.attrs.pop("style", ""))
     if style:
         cell.attrSet("class", f"align-{style.removeprefix('text-align:')}")
 
 
 def mark_task_box(tokens: list[Token], number: int) -> None:
-    """`[ ]` at the start of a list item as a box that nobody can tick here."""
+    """Turn `[ ]` at the start of a list item into a disabled checkbox."""
     if number < 2 or tokens[number - 2].type != "list_item_open" or tokens[number - 1].type != "paragraph_open":
         return
     children = tokens[number].children or []
@@ -107,7 +107,7 @@ def mark_task_box(tokens: list[Token], number: int) -> None:
 
 
 def safe_links(children: list[Token], where: Callable[[str], LinkTarget]) -> list[Token]:
-    """Links to documents stay, links outside are marked, images are links; what leads nowhere is only named."""
+    """Keep links to documents, mark external links, turn images into links; a link to nowhere only names its target."""
     done: list[Token] = []
     tag = ""
     for child in children:
@@ -125,7 +125,7 @@ def safe_links(children: list[Token], where: Callable[[str], LinkTarget]) -> lis
 
 
 def _open(token: Token, url: str, where: Callable[[str], LinkTarget], *also: str) -> str:
-    """The tag that the link is shown with."""
+    """Turn the token into a link, or a span if it leads nowhere; return the tag."""
     found = where(url)
     kinds = [*also]
     title = svg.visible_plain(str(token.attrs.get("title", "")))
@@ -146,7 +146,7 @@ def _open(token: Token, url: str, where: Callable[[str], LinkTarget], *also: str
 
 
 def _image(image: Token, where: Callable[[str], LinkTarget], is_in_link: bool) -> list[Token]:
-    """Never loaded. Inside a link its words are the link's."""
+    """Replace an image by a link, as images are never loaded; inside a link, by its text."""
     url = str(image.attrs.get("src", ""))
     text = Token("text", "", 0, content=inline_text(image) or url)
     if is_in_link:
@@ -156,17 +156,17 @@ def _image(image: Token, where: Callable[[str], LinkTarget], is_in_link: bool) -
     return [opening, text, Token("link_close", tag, -1)]
 
 
-# A paragraph beyond these is shown as it is written: reading its brackets would cost their square.
+# A paragraph beyond these limits is shown as written: parsing its brackets would take quadratic time.
 _LONGEST = 10_000
 _BRACKETS = 100
 _LEAVES = frozenset({"paragraph_open", "heading_open", "fence", "code_block", "html_block", "hr", "table_open"})
-# What opens a quote or an item, with nothing behind it.
+# Markers that open a quote or a list item, with nothing after them.
 _ONLY_MARKS = re.compile(r"(?:[>\s*+-]|[0-9]{1,9}[.)](?=\s|$))*+$")
 
 
 @dataclass(frozen=True, slots=True)
 class PageHeading:
-    """`requirement` is `R1` for `### R1: Title`."""
+    """A heading; `requirement` is `R1` for `### R1: Title`."""
 
     level: int
     title: str
@@ -177,7 +177,7 @@ class PageHeading:
 
 @dataclass(slots=True)
 class MarkdownPiece:
-    """Some text of a document: its name, the lines before it, and the ids of its headings, if they get any."""
+    """A part of a document: its name, the number of lines before it, and the ids of its headings, if they get any."""
 
     name: str
     before: int = 0
@@ -188,7 +188,7 @@ class MarkdownPiece:
 
 
 def markdown_html(text: str, piece: MarkdownPiece) -> str:
-    """Not yet cleaned. The headings are left in the piece."""
+    """Render to HTML that is not sanitized yet; collect the headings in `piece`."""
     parser = _parser()
     tokens = parser.parse(text)
     lines = text.split("\n")
@@ -220,18 +220,18 @@ def _heading(token: Token, inline: Token, piece: MarkdownPiece) -> PageHeading:
 
 
 def _last_words(lines: Sequence[str]) -> list[int]:
-    """For each number of lines, how many of them there are without the blank ones at their end."""
+    """Return, for each number of lines, the number without trailing blank lines."""
     ends = [0]
     for number, line in enumerate(lines, 1):
         ends.append(number if line.strip() else ends[-1])
     return ends
 
 
-# ---- what Markdown leaves out
+# ---- lines that Markdown leaves out
 
 
 def _with_unshown(tokens: list[Token], lines: Sequence[str]) -> Iterator[Token]:
-    """Link definitions, what is nested too deep, cells too many: shown as written, behind what they stand in."""
+    """Insert lines the parser drops (link definitions, deep nesting, extra cells) as written, after their block."""
     left = list(_unshown(tokens, lines))
     starts = [token.map[0] for token in left if token.map]
     done = 0
@@ -257,7 +257,7 @@ def _unshown(tokens: list[Token], lines: Sequence[str]) -> Iterator[Token]:
 
 
 def _covered(tokens: list[Token], lines: Sequence[str]) -> bytearray:
-    """Per line, whether it is shown in full; a row with more cells than its table has columns is not."""
+    """Return for each line whether it is shown in full; a row with more cells than its table has columns is not."""
     covered = bytearray(len(lines))
     columns = 0
     for token in tokens:
@@ -269,7 +269,7 @@ def _covered(tokens: list[Token], lines: Sequence[str]) -> bytearray:
         if token.type in _LEAVES:
             covered[first:end] = b"\1" * (min(end, len(lines)) - first)
             columns = 0
-            covered[first] = len(token.info.split()) < 2  # only the first word behind a fence is shown
+            covered[first] = len(token.info.split()) < 2  # only the first word after a fence is shown
         elif token.type == "tr_open" and columns and len(escapedSplit(lines[first].strip().strip("|"))) > columns:
             covered[first] = 0
     return covered
@@ -281,7 +281,7 @@ def _covered(tokens: list[Token], lines: Sequence[str]) -> bytearray:
 @cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", renderer_cls=SafeRenderer).enable(["table", "strikethrough"])
-    # Only where the scheme is one of ours; everything else stays text.
+    # Only allowed schemes become links; everything else stays text.
     parser.validateLink = links.is_link  # type: ignore[method-assign]
     parser.core.ruler.at("inline", _inline)
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
@@ -289,7 +289,7 @@ def _parser() -> MarkdownIt:
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A short row is filled up with cells, so a small text could make millions: then the next table is a paragraph."""
+    """Parse a table unless earlier ones had too many cells: padding short rows can turn a small text into millions."""
     spent = state.env.get("cells", 0)
     if spent > len(state.src):
         return False

@@ -1,4 +1,4 @@
-"""The tasks of a change as a graph: a column per layer, what needs what as edges, status as a class."""
+"""The tasks of a change as a graph: one column per layer, dependencies as edges, status as a class."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from agentd.documents import Task, dependency_order
 from agentd.domain import Layer, TaskStatus
 from agentd.web.markup import svg
 
-_WIDTH, _HEIGHT = 220, 46  # of a task
+_WIDTH, _HEIGHT = 220, 46  # of one task
 _ACROSS, _DOWN = 88, 14  # between tasks
-_HEAD = 32  # for the name of a layer
+_HEAD = 32  # height of the layer name
 _MARGIN = 8
-_LEFT = 40  # for what goes around
+_LEFT = 40  # space for edges that go around the left
 _SIGNS = {TaskStatus.PENDING: "", TaskStatus.DONE: "✓", TaskStatus.WAIVED: "–"}
 _OTHER = "other"
 
@@ -27,7 +27,7 @@ class TaskNode:
 
 @dataclass(frozen=True, slots=True)
 class TaskEdge:
-    """`target` needs `source`: both are places in the list of nodes."""
+    """`target` depends on `source`; both are indexes into the nodes."""
 
     source: int
     target: int
@@ -43,11 +43,11 @@ class TaskGraph:
     edges: tuple[TaskEdge, ...]
 
 
-# ---- deciding
+# ---- layout
 
 
 def layout_tasks(tasks: Iterable[Task]) -> TaskGraph:
-    """Within a layer in the order of work. A circle or an unknown dependency is shown, not refused."""
+    """Lay out the tasks, each layer in work order. A cycle or an unknown dependency is shown, not refused."""
     tasks = tuple(tasks)
     needs: dict[str, list[str]] = {}
     for task in tasks:
@@ -67,7 +67,7 @@ def layout_tasks(tasks: Iterable[Task]) -> TaskGraph:
 
 
 def _edges(tasks: tuple[Task, ...]) -> Iterator[TaskEdge]:
-    """An id that stands twice is the first one's."""
+    """Yield the dependencies; a duplicate id refers to the first task that has it."""
     where = {task.id: number for number, task in reversed(list(enumerate(tasks)))}
     needs = [[where[one] for one in dict.fromkeys(task.depends_on) if one in where] for task in tasks]
     in_the_end = _closure(needs)
@@ -79,7 +79,7 @@ def _edges(tasks: tuple[Task, ...]) -> Iterator[TaskEdge]:
 
 
 def _closure(needs: Sequence[Sequence[int]]) -> list[int]:
-    """Itself and all that each task needs in the end, a bit per task; one pass unless there is a circle."""
+    """Return each task and its transitive dependencies, one bit per task; takes one pass unless there is a cycle."""
     found = [1 << number for number in range(len(needs))]
     is_done = False
     while not is_done:
@@ -96,7 +96,7 @@ def _closure(needs: Sequence[Sequence[int]]) -> list[int]:
 
 
 def task_graph_svg(graph: TaskGraph) -> str:
-    """Edges lie behind the tasks; a task's title says what it needs."""
+    """Draw the graph. Edges are behind the tasks; a task's title lists what it needs."""
     height = max((node.row + 1 for node in graph.nodes), default=0) * (_HEIGHT + _DOWN) + _HEAD + 2 * _MARGIN
     width = max(len(graph.columns), 1) * (_WIDTH + _ACROSS) - _ACROSS + _LEFT + _MARGIN
     heads = (
@@ -144,7 +144,7 @@ def _title(node: TaskNode) -> str:
 
 
 def _edge(graph: TaskGraph, edge: TaskEdge) -> str:
-    """From the right side of what is needed to the left side of what needs it; straight down to a neighbour below."""
+    """Draw an edge from the right of the dependency to the left of the task; straight down to the task right below."""
     source, target = graph.nodes[edge.source], graph.nodes[edge.target]
     if (target.column, target.row) == (source.column, source.row + 1):
         line, head = _down(source)
@@ -162,7 +162,7 @@ def _down(source: TaskNode) -> tuple[str, str]:
 
 
 def _across(source: TaskNode, target: TaskNode) -> tuple[str, str]:
-    """Within a layer, or back to an earlier one, around the left."""
+    """Draw to a later layer directly; within a layer or to an earlier one, around the left."""
     x, y = _corner(source)
     end_x, end_y = _corner(target)
     y, end_y = y + _HEIGHT / 2, end_y + _HEIGHT / 2

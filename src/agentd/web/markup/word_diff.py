@@ -1,4 +1,4 @@
-"""What changed between two texts: line by line, and word by word where lines changed. White space is not a word."""
+"""What changed between two texts: line by line, and word by word within changed lines. White space is not a word."""
 
 import re
 from bisect import bisect_left
@@ -12,12 +12,12 @@ from typing import NamedTuple
 from agentd.web.markup import svg
 
 _CELLS = 10_000  # of the table for one gap
-_FEW = 50  # so small that looking for anchors costs more
-_DEPTH = 12  # anchors within gaps between anchors
+_FEW = 50  # cells; below this, looking for anchors costs more
+_DEPTH = 12  # nested levels of anchors
 
 
 class _MatchGap(NamedTuple):
-    """A part of both lists that is still to be compared."""
+    """A part of both lists that is not compared yet."""
 
     old: int
     old_end: int
@@ -27,7 +27,7 @@ class _MatchGap(NamedTuple):
 
 
 def match_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Places of equal things, rising on both sides."""
+    """Return index pairs of equal items, increasing on both sides."""
     found: list[tuple[int, int]] = []
     open_gaps = [_MatchGap(0, len(old), 0, len(new), 0)]
     while open_gaps:
@@ -45,7 +45,7 @@ def match_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]
 
 
 def _trimmed(old: Sequence[str], new: Sequence[str], gap: _MatchGap, found: list[tuple[int, int]]) -> _MatchGap:
-    """The gap without what is equal at its ends."""
+    """Return the gap without equal items at its ends, which are added to `found`."""
     first, end, other, other_end, depth = gap
     while first < end and other < other_end and old[first] == new[other]:
         found.append((first, other))
@@ -57,7 +57,7 @@ def _trimmed(old: Sequence[str], new: Sequence[str], gap: _MatchGap, found: list
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], gap: _MatchGap) -> list[tuple[int, int]]:
-    """What stands exactly once on both sides; of these the most that are in the same order."""
+    """Return items that occur exactly once on both sides: the longest selection in the same order."""
     counts = Counter(old[gap.old : gap.old_end])
     counts_new = Counter(new[gap.new : gap.new_end])
     where = {new[place]: place for place in range(gap.new, gap.new_end) if counts_new[new[place]] == 1}
@@ -70,9 +70,9 @@ def _anchors(old: Sequence[str], new: Sequence[str], gap: _MatchGap) -> list[tup
 
 
 def _rising(both: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run that rises on the second side too."""
+    """Return the longest subsequence that also increases on the second side."""
     tails: list[int] = []  # the smallest end of a run of each length
-    ends: list[int] = []  # and which pair that is
+    ends: list[int] = []  # the index of the pair at that end
     before: list[int] = []
     for number, (_, place) in enumerate(both):
         length = bisect_left(tails, place)
@@ -95,7 +95,7 @@ def _between(gap: _MatchGap, anchors: list[tuple[int, int]]) -> Iterator[_MatchG
 
 
 def _longest(old: Sequence[str], new: Sequence[str], gap: _MatchGap) -> Iterator[tuple[int, int]]:
-    """The longest common part of a small gap, by the usual table, filled from its end."""
+    """Yield the longest common subsequence of a small gap, by dynamic programming from its end."""
     rows, columns = gap.old_end - gap.old, gap.new_end - gap.new
     table = [[0] * (columns + 1) for _ in range(rows + 1)]
     for row in range(rows - 1, -1, -1):
@@ -128,7 +128,7 @@ class DiffPieceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiffPiece:
-    """A part of the new text, or of the old one if it was removed; `before` is the blank that spacing replaced."""
+    """A part of the new text, or of the old one if removed; `before` is the white space that spacing replaced."""
 
     kind: DiffPieceKind
     text: str
@@ -136,13 +136,13 @@ class DiffPiece:
 
 
 def diff_words(old: str, new: str) -> list[DiffPiece]:
-    """All pieces but the removed ones are the new text, all but the added ones the old."""
+    """Return pieces: all except the removed ones form the new text, all except the added ones the old text."""
     before, after = _units(old), _units(new)
     return _joined(_calmed(_pieces(before, after, _pairs(before, after))))
 
 
 def diff_html(pieces: Iterable[DiffPiece]) -> str:
-    """To stand where white space is kept. A change of white space alone is there to be found, not to be seen."""
+    """Render for an element that keeps white space. A change of white space alone is marked but not highlighted."""
     return "".join(_marked(piece) for piece in pieces)
 
 
@@ -155,11 +155,11 @@ def _marked(piece: DiffPiece) -> str:
     return f'<span class="spacing">{text}</span>' if piece.kind is DiffPieceKind.SPACING else text
 
 
-# ---- which words are the same
+# ---- matching words
 
 
 class _WordUnits(NamedTuple):
-    """Words, and the white space before each; one gap more for what is at the end."""
+    """Words and the white space before each, plus the white space at the end."""
 
     gaps: list[str]
     words: list[str]
@@ -168,7 +168,7 @@ class _WordUnits(NamedTuple):
         return "".join(chain.from_iterable(zip(self.gaps[start:end], self.words[start:end], strict=True)))
 
     def line(self, start: int, end: int) -> str:
-        """As it is compared."""
+        """Return the line as it is compared."""
         return " ".join(self.words[start:end])
 
 
@@ -178,7 +178,7 @@ def _units(text: str) -> _WordUnits:
 
 
 def _pairs(old: _WordUnits, new: _WordUnits) -> Iterator[tuple[int, int]]:
-    """Places of equal words. What is equal at the ends comes first, so that white space alone never moves a word."""
+    """Yield index pairs of equal words. Common ends come first, so a change of white space alone never moves a word."""
     shorter = min(len(old.words), len(new.words))
     start = next((place for place in range(shorter) if old.words[place] != new.words[place]), shorter)
     left = shorter - start
@@ -189,7 +189,7 @@ def _pairs(old: _WordUnits, new: _WordUnits) -> Iterator[tuple[int, int]]:
 
 
 def _by_line(old: _WordUnits, new: _WordUnits, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Equal lines as they are, and between them word by word."""
+    """Match equal lines, and the words between them."""
     stop, stop_new = len(old.words) - end, len(new.words) - end
     lines, new_lines = _lines(old, start, stop), _lines(new, start, stop_new)
     same = match_pairs([old.line(*line) for line in lines], [new.line(*line) for line in new_lines])
@@ -205,7 +205,7 @@ def _by_line(old: _WordUnits, new: _WordUnits, start: int, end: int) -> Iterator
 
 
 def _lines(units: _WordUnits, start: int, end: int) -> list[tuple[int, int]]:
-    """Where the lines begin and end, in words."""
+    """Return where the lines start and end, as word indexes."""
     breaks = [place for place in range(start + 1, end) if "\n" in units.gaps[place]]
     return list(pairwise([start, *breaks, end])) if start < end else []
 
@@ -234,7 +234,7 @@ def _replaced(old: str, new: str) -> Iterator[DiffPiece]:
 
 
 def _calmed(pieces: Iterable[DiffPiece]) -> list[DiffPiece]:
-    """A few equal words between larger changes are chance; the whole reads better as one change. Not so a line."""
+    """Merge a few equal words between larger changes into one change, as they match by chance; keep whole lines."""
     runs = list(_runs(pieces))
     calm: list[DiffPiece] = []
     for number, (is_change, run) in enumerate(runs):
@@ -256,7 +256,7 @@ def _before(piece: DiffPiece) -> str:
 
 
 def _runs(pieces: Iterable[DiffPiece]) -> Iterator[tuple[bool, list[DiffPiece]]]:
-    """Changes and what is equal, in turn; spacing counts as equal."""
+    """Yield changed and equal pieces in alternating runs; spacing counts as equal."""
     run: list[DiffPiece] = []
     was_change = False
     for piece in pieces:
@@ -271,7 +271,7 @@ def _runs(pieces: Iterable[DiffPiece]) -> Iterator[tuple[bool, list[DiffPiece]]]
 
 
 def _size(change: Iterable[DiffPiece]) -> int:
-    """Of the larger side."""
+    """Return the size of the larger side."""
     sizes = {DiffPieceKind.ADDED: 0, DiffPieceKind.REMOVED: 0}
     for piece in change:
         sizes[piece.kind] += len(piece.text)
@@ -279,7 +279,7 @@ def _size(change: Iterable[DiffPiece]) -> int:
 
 
 def _joined(pieces: Iterable[DiffPiece]) -> list[DiffPiece]:
-    """Neighbours of one kind as one piece; in a change what was removed comes first."""
+    """Merge neighbours of the same kind; within a change, removed text comes first."""
     done: list[DiffPiece] = []
     for is_change, run in _runs(piece for piece in pieces if piece.text or piece.before):
         if is_change:
@@ -292,11 +292,11 @@ def _joined(pieces: Iterable[DiffPiece]) -> list[DiffPiece]:
     return done
 
 
-_AROUND = 3  # lines that stay beside a change
+_AROUND = 3  # context lines kept next to a change
 
 
 def elided_html(pieces: Iterable[DiffPiece]) -> str:
-    """As `words.html`; long parts that are the same are only counted."""
+    """Render like `diff_html`, but only count lines in long unchanged parts."""
     pieces = list(pieces)
     return "".join(_elided_part(piece, number == 0, number == len(pieces) - 1) for number, piece in enumerate(pieces))
 
