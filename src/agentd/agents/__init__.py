@@ -1,11 +1,12 @@
-"""Coding agents: one module per agent with everything known about it, and the only code that starts agent processes.
+"""Coding agents: one module per agent with everything known about it. Only this package starts agent processes.
 
 protocol, registry    what an agent's module provides; the list of agents
 claude, codex, gemini, command, scripted   the agents; playbook and playbook_player belong to `scripted`
 process, reaper, streams   run a program so that nothing it starts outlives the call
 environment, redaction, transcript, failures, prices   around a call: variables, secrets, log, causes, cost
-detection             which CLIs are installed and logged in, and which role each gets
-skills, registration  agentd's commands and MCP server inside a person's own CLI sessions
+detection             which CLIs are installed and logged in, and which role each one gets
+skills, registration  agentd's commands and MCP server inside a person's own CLI sessions; server_entry, json_entry
+                      and toml_entry edit the files
 """
 
 from typing import TYPE_CHECKING

@@ -35,13 +35,13 @@ _SERVER_START_MS = 60_000  # timeout for agentd's server to start
 _MAX_NUMBER = 10**15
 _MAX_MESSAGE = 300  # characters
 
-# No background activity: agentd retries, and only the prompt and its tools decide what a run does.
+# No background activity: agentd handles retries, and only the prompt and its tools decide what a run does.
 _ENV = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # no memory shared between changes
-    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # an @path in a prompt is plain text
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # do not share memory between changes
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # treat an @path in a prompt as plain text
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-    "CLAUDE_CODE_MAX_RETRIES": "1",  # one retry reports how long a rate limit asks to wait
+    "CLAUDE_CODE_MAX_RETRIES": "1",  # one retry event reports how long the rate limit asks us to wait
     "API_TIMEOUT_MS": "120000",  # until a response starts
     "MCP_CONNECT_TIMEOUT_MS": str(_SERVER_START_MS),
     "MCP_TIMEOUT": str(_SERVER_START_MS),
@@ -49,14 +49,14 @@ _ENV = {
 _READING = ("Read", "Grep", "Glob")
 _WRITING = ("Edit", "Write", "Bash")
 
-# Claude allows these without a rule, and only with options that write nothing; a rule would allow every option.
+# Claude allows these without a rule, but only with options that write nothing; a rule would allow every option.
 _HARMLESS = frozenset(f"git {name}" for name in ("diff", "log", "show", "status", "blame", "grep", "ls-files"))
 
 _NO_CONNECTION = re.compile(r"unable to connect|connection closed", re.IGNORECASE)
 
 
-# Without AskUserQuestion: it needs no permission, and if a command allows it, some versions of Claude Code answer it
-# with nothing without showing it.
+# AskUserQuestion is left out: it needs no permission, and if a command allows it, some versions of Claude Code answer
+# it with nothing, without showing it.
 _STORE_ANSWERS = "mcp__agentd__create_clarifications"
 
 
@@ -147,9 +147,9 @@ class Claude(Adapter):
         return AgentCommand(
             argv=(
                 *(agent.command, "-p", "--output-format", "stream-json", "--verbose"),
-                "--include-partial-messages",  # otherwise nothing is reported during a long response
+                "--include-partial-messages",  # otherwise a long response reports nothing until it ends
                 *(("--model", brief.model) if brief.model else ()),
-                # not the repository's settings: their hooks and servers are untrusted commands
+                # Not the repository's settings: their hooks and servers are untrusted commands.
                 *("--setting-sources", "user", "--permission-mode", "dontAsk"),
                 *("--system-prompt", _system_prompt(brief)),
                 *("--mcp-config", str(config)),
@@ -173,7 +173,7 @@ class Claude(Adapter):
         return tuple(_parse_event(data)) if data else ()
 
     def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
-        """Return the cause from stderr, for a run that ended before its first event."""
+        """Return the cause found in stderr, for a run that ended before its first event."""
         last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
         cause = failures.cause_of_text(last)
         return AgentEnded(cause=cause, message=_shorten(last)) if cause else None
@@ -247,7 +247,7 @@ def _parse_start(data: Mapping[str, Any]) -> Iterator[AgentEvent]:
 
 
 def _parse_input_usage(message: Mapping[str, Any]) -> Iterator[UsageUpdate]:
-    """Yield the input tokens of a message, which every block of it reports; output is known only at its end."""
+    """Yield the input tokens of a message. Every block of it reports them; output is only known at its end."""
     match message:
         case {"id": str(part), "model": str(model), "usage": dict(usage)} if model != "<synthetic>":
             fresh, written, cached = (
@@ -292,7 +292,7 @@ def _text(block: Mapping[str, Any]) -> str:
 
 
 def _parse_result(data: Mapping[str, Any]) -> AgentEnded:
-    """Parse the final event. API failures have the subtype `success`, so `is_error` decides."""
+    """Parse the final event. API failures also have the subtype `success`, so `is_error` decides."""
     usage = _total_usage(data)
     if data.get("is_error") is not True and data.get("subtype") == "success":
         return AgentEnded(usage=usage)
@@ -317,7 +317,7 @@ def _failure_cause(status: object, text: str) -> FailureCause:
 
 
 def _total_usage(data: Mapping[str, Any]) -> TokenUsage | None:
-    """Return the usage over all models, or None if it is not reported, so that earlier updates are kept."""
+    """Return the total usage of all models, or None if it is not reported, so that earlier updates are kept."""
     models = data.get("modelUsage")
     if not isinstance(models, dict):
         return None
@@ -340,7 +340,7 @@ def _total_usage(data: Mapping[str, Any]) -> TokenUsage | None:
 
 
 def _number(value: object) -> float | None:
-    """Return a plausible number, or None: a newer version may send anything."""
+    """Return a plausible number, or None, because a newer version may send anything."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < _MAX_NUMBER else None

@@ -56,7 +56,7 @@ _SETTINGS: Mapping[str, object] = {
     "features.skill_search": False,
     "features.sleep_tool": False,
     "features.tool_suggest": False,
-    "features.unbounded_connection_retries": False,  # agentd retries
+    "features.unbounded_connection_retries": False,  # agentd handles retries
     "features.view_image": False,
 }
 
@@ -75,10 +75,10 @@ Go on until what is asked is done and its checks were run; wait for every comman
 Report through the tools of the MCP server agentd, then end with a short answer.
 """
 
-# Messages specific to Codex; common ones are in `failures`. The first match counts.
+# Messages specific to Codex; common ones are in `failures`. The first match wins.
 _PATTERNS = (
     (FailureCause.NOT_LOGGED_IN, r"missing environment variable|missing bearer"),
-    (FailureCause.KEY_REFUSED, r"^quota exceeded"),  # an empty account: waiting does not fill it
+    (FailureCause.KEY_REFUSED, r"^quota exceeded"),  # an empty account: waiting does not help
     (FailureCause.SERVER_ERROR, r"experiencing high demand|\bat capacity\b"),
 )
 _TOOLS_FAILED = re.compile(rf"required MCP servers? failed to initialize: (?:.*; )?({_SERVER}: .*)")
@@ -167,13 +167,13 @@ class Codex(Adapter):
     )
 
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
-        # Codex has no list of allowed commands but a sandbox without network. Agents that write code can run any
-        # command and write in the worktree; all others can only read.
+        # Codex has no list of allowed commands, but a sandbox without network access. Agents with write access can run
+        # any command and write in the worktree; all others can only read.
         sandbox = "workspace-write" if brief.access == "write" else "read-only"
         instructions = brief.folder / INSTRUCTIONS  # replaces Codex's own, which are longer and for interactive use
         settings = {**_SETTINGS, **_server(brief), "model_instructions_file": str(instructions)}
         if brief.access == "read":
-            settings["project_doc_max_bytes"] = 0  # the project's AGENTS.md comes in agentd's context file
+            settings["project_doc_max_bytes"] = 0  # agentd's context file includes the project's AGENTS.md
         if brief.reasoning:
             settings["model_reasoning_effort"] = brief.reasoning
         options = [word for key, value in settings.items() for word in ("-c", f"{key}={_toml(value)}")]
@@ -197,7 +197,7 @@ class Codex(Adapter):
         return (event,) if event else ()
 
     def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
-        """Return the cause from stderr, where Codex writes failures before the first turn."""
+        """Return the cause found in stderr, where Codex reports failures before the first turn."""
         if failed := _TOOLS_FAILED.search(errors):
             return AgentEnded(cause=FailureCause.TOOLS_MISSING, message=_shorten(failed[1]))
         lines = errors.splitlines()
@@ -209,7 +209,7 @@ class Codex(Adapter):
 
 
 def _server(brief: AgentBrief) -> dict[str, object]:
-    """Return the settings of agentd's MCP server; they override a user's own entry of that name key by key."""
+    """Return the settings of agentd's MCP server. They override a user's own entry of that name key by key."""
     program, *arguments = brief.server
     server: dict[str, object] = {
         "enabled": True,
@@ -227,13 +227,13 @@ def _server(brief: AgentBrief) -> dict[str, object]:
 
 
 def _toml(value: object) -> str:
-    """Return a TOML value: the same as JSON for these types, if non-ASCII characters are not escaped."""
+    """Return a TOML value: the same as JSON for these types, as long as non-ASCII characters are not escaped."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def _check_session_id(session: str) -> str:
-    """Check that this is a session id: Codex would take it for a name, and silently start a new session."""
-    import uuid  # late: slow to load
+    """Check that this is a session id. Codex would take anything else for a name and silently start a new session."""
+    import uuid  # deferred: slow to load
 
     try:
         return str(uuid.UUID(session))
@@ -273,7 +273,7 @@ def _parse_action(kind: str, item: Mapping[str, Any], ok: bool | None) -> AgentA
 
 
 def _usage(data: object) -> TokenUsage | None:
-    """Return the usage of the whole session, also of a resumed one. Cached and reasoning tokens are included."""
+    """Return the usage of the whole session, even a resumed one. Cached and reasoning tokens are included."""
     if not isinstance(data, dict):
         return None
     return TokenUsage(

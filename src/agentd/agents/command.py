@@ -1,4 +1,4 @@
-"""Any program as an agent: the prompt on stdin, the answer as plain text on stdout."""
+"""Any program as an agent: prompt on stdin, answer as plain text on stdout."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from agentd.domain import BadConfig
 
 MCP_CONFIG = "mcp.json"
 _PLACEHOLDER = re.compile(r"\{(model|session|tree|mcp_config)\}")
-_LAST_LINES = 10  # of stderr: errors come last, after log output
+_LAST_LINES = 10  # of stderr; errors come last, after log output
 _LAST_CHARS = 4000
 
 
@@ -36,13 +36,13 @@ class CommandAgent(Adapter):
             )
         values = {
             "model": brief.model or "",
-            # agentd does not manage sessions of such a program, but gives it a unique id
+            # agentd does not manage this program's sessions, but gives it a unique id.
             "session": brief.session or brief.folder.name,
             "tree": str(brief.tree),
             "mcp_config": str(brief.folder / MCP_CONFIG),
         }
         return AgentCommand(
-            # one pass, so that a value may contain a placeholder; other braces are left alone
+            # A single pass, so a value may contain a placeholder; other braces are left alone.
             argv=(agent.command, *(_PLACEHOLDER.sub(lambda match: values[match[1]], text) for text in agent.args)),
             stdin=brief.prompt,
             cwd=brief.tree,
@@ -62,7 +62,7 @@ class CommandAgent(Adapter):
 
 
 def _mcp_config(server: tuple[str, ...]) -> str:
-    """Return the MCP configuration in the format most programs read."""
+    """Return the MCP configuration in the format that most programs accept."""
     program, *arguments = server
     return json.dumps({"mcpServers": {"agentd": {"command": program, "args": arguments}}}, indent=2) + "\n"
 

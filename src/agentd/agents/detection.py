@@ -1,4 +1,4 @@
-"""Which CLIs are installed and logged in, and which role each gets. Only looks for logins; never reads a key."""
+"""Which CLIs are installed and logged in, and which role each one gets. Looks for logins but never reads a key."""
 
 import os.path
 import shutil
@@ -12,11 +12,11 @@ from agentd.agents.protocol import CliProfile
 from agentd.agents.registry import CLIS
 from agentd.domain import Role
 
-_MAX_BYTES = 500_000  # of a settings file
+_MAX_BYTES = 500_000  # most bytes of a settings file
 
 
 class LoginStatus(StrEnum):
-    """Best first."""
+    """Whether a CLI is logged in; best first."""
 
     YES = "yes"
     UNKNOWN = "unknown"
@@ -39,7 +39,7 @@ class DetectedLogin:
     by: str = ""
 
 
-# A judge reviews the work of this role.
+# Whose work each judge reviews.
 VENDOR_OF = {Role.CHALLENGER: Role.PLANNER, Role.REVIEWER: Role.IMPLEMENTER}
 
 
@@ -58,7 +58,7 @@ def detect_agents(
 def detect_login(
     cli: CliProfile, environ: Mapping[str, str], home: Path, args: Sequence[str] = (), platform: str = sys.platform
 ) -> DetectedLogin:
-    """Look for a login: variables and files that exist, then settings and arguments that suggest one."""
+    """Look for a login: first existing variables and files, then settings and arguments that suggest one."""
     evidence = cli.login
     moved = environ.get(evidence.home)
     folder = Path(moved or home, evidence.folder if evidence.in_moved_home or not moved else "")
@@ -79,7 +79,7 @@ def detect_login(
 
 
 def _read_text(path: str) -> str:
-    """Return a file's text; empty if it is missing, unreadable or too long, or a named pipe that would block."""
+    """Return a file's text; empty if it is missing, unreadable, too long or not a regular file (a pipe would block)."""
     if not os.path.isfile(path):
         return ""
     try:
@@ -91,16 +91,16 @@ def _read_text(path: str) -> str:
 
 
 def assign_roles(found: Sequence[DetectedAgent]) -> Mapping[Role, str]:
-    """Assign installed agents to roles; with nothing installed, as if everything were.
+    """Assign installed agents to roles; if none is installed, pretend that all are.
 
-    Agents that are not logged in come last, even if they are the only judge of another vendor. An unknown login counts
-    as logged in; otherwise Claude on a Mac, whose login is in the keychain, would never be chosen.
+    Agents that are not logged in come last, even if they are the only judge from another vendor. An unknown login
+    counts as logged in; otherwise Claude on a Mac, whose login is in the keychain, would never be chosen.
     """
     installed = [agent for agent in found if agent.installed]
     agents = installed or [DetectedAgent(name, cli, False, LoginStatus.UNKNOWN) for name, cli in CLIS.items()]
 
     def best(role: Role, maker: str = "") -> DetectedAgent:
-        """For a judge, `maker` is the vendor whose work it reviews."""
+        """Return the best agent for a role. For a judge, `maker` is the vendor whose work it reviews."""
         return min(agents, key=lambda one: (one.login is LoginStatus.NO, one.cli.vendor == maker, _rank(one, role)))
 
     roles = {role: best(role) for role in Role if not role.is_judge}
@@ -114,7 +114,7 @@ def _rank(agent: DetectedAgent, role: Role) -> int:
 
 
 def role_notes(found: Sequence[DetectedAgent], roles: Mapping[Role, str] | None = None) -> tuple[str, ...]:
-    """Return what a person should know about these roles (by default those of `assign_roles`), one sentence each."""
+    """Return what a person should know about these roles (by default from `assign_roles`), one sentence each."""
     installed = [agent for agent in found if agent.installed]
     if not installed:
         commands = ", ".join(f"`{agent.cli.to_install}`" for agent in found)
@@ -139,7 +139,7 @@ def _shared_vendor_note(found: Sequence[DetectedAgent], roles: Mapping[Role, str
     sentence = f"Judge and maker are both from {names}; only the session differs"
     others = [agent for agent in found if agent.cli.vendor not in shared]
     if any(agent.installed for agent in others):
-        return (f"{sentence}.",)  # the note about its login says what is missing
+        return (f"{sentence}.",)  # the login note says what is missing
     other = min(others, key=lambda agent: _rank(agent, Role.REVIEWER))
     return (f"{sentence}. To get a second vendor's opinion: `{other.cli.to_install}`.",)
 

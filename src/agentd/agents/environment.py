@@ -19,14 +19,14 @@ def allowed_environment(agent: AgentSettings, environ: Mapping[str, str]) -> dic
 
 
 def basic_environment(environ: Mapping[str, str], named: Collection[str] = ()) -> dict[str, str]:
-    """Return the variables every program gets, plus the named ones."""
+    """Return the variables that every program gets, plus the named ones."""
     passed = {
         name: value
         for name, value in environ.items()
         if (name in _ALWAYS or name.startswith("LC_") or name in named) and not is_session_variable(name)
     }
     if "PATH" in passed:
-        # relative and empty entries would let the repository choose which program runs
+        # Relative and empty entries would let the repository choose which program runs.
         entries = passed["PATH"].split(os.pathsep)
         passed["PATH"] = os.pathsep.join(entry for entry in entries if os.path.isabs(entry))
     return passed
@@ -35,7 +35,7 @@ def basic_environment(environ: Mapping[str, str], named: Collection[str] = ()) -
 def is_session_variable(name: str) -> bool:
     """Return whether a CLI sets this variable for its child processes.
 
-    With such a variable set, the CLI refuses to start or joins the caller's session.
+    If such a variable is set, the CLI refuses to start or joins the caller's session.
     """
     return _session_pattern().fullmatch(name) is not None
 

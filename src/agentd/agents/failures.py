@@ -19,7 +19,7 @@ class FailureCause(StrEnum):
     INTERRUPTED = "interrupted"
     GARBAGE = "garbage"  # exit code 0, but no final event
     DID_NOTHING = "did-nothing"
-    CHANGED_FILES = "changed-files"  # by a judge, which must not
+    CHANGED_FILES = "changed-files"  # by a judge, which must not change any
     SESSION_LOST = "session-lost"
     TOOLS_MISSING = "tools-missing"  # agentd's MCP server did not start
     CRASHED = "crashed"  # anything else
@@ -65,7 +65,7 @@ def cause_of_status(status: int) -> FailureCause | None:
 
 
 def _status_pattern(numbers: str) -> str:
-    """Return a pattern for an HTTP status named as such: a bare number could be anything."""
+    """Return a pattern for an HTTP status labelled as such; a bare number could be anything."""
     return (
         rf"(?:\b(?:status|code|http(?:/[\d.]+)?|error|failed with)\b[\"']?(?: code)?\s?[:=(]?\s?(?:{numbers})\b"
         rf"|^(?:{numbers}) [A-Z{{])"
@@ -74,7 +74,7 @@ def _status_pattern(numbers: str) -> str:
 
 _KEY = r"\b(?:api.?key|(?:access|auth\w*|oauth|bearer|refresh) token|credentials?)\b"  # "token" alone is ambiguous
 
-# The first match counts. Only for error messages of programs, never for an agent's prose.
+# The first match wins. Only for error messages from programs, never for an agent's prose.
 _PATTERNS = (
     (FailureCause.NOT_LOGGED_IN, r"\bnot logged in|please (?:re-?)?(?:log|sign) ?in|(?:login|sign-?in) required"),
     (
@@ -141,13 +141,13 @@ _SECONDS = (86400, 3600, 60, 60, 1, 0.001)
 
 
 def cause_of_text(text: str) -> FailureCause | None:
-    # compiled on first use and cached by `re`, so that importing this module stays fast
+    # Compiled on first use and cached by `re`, so importing this module stays fast.
     flags = re.IGNORECASE | re.MULTILINE
     return next((cause for cause, pattern in _PATTERNS if re.search(pattern, text, flags)), None)
 
 
 def requested_wait(text: str) -> float | None:
-    """Return the seconds a rate limit asks to wait, if the text says so."""
+    """Return how many seconds the rate limit asks us to wait, or None if the text does not say."""
     if header := re.search(_HEADER, text, re.IGNORECASE):
         return float(header[2]) * (0.001 if header[1] and header[1].lower() == "ms" else 1)
     for match in re.finditer(_WAIT, text, re.IGNORECASE):

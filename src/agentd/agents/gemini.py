@@ -33,10 +33,10 @@ from agentd.agents.protocol import (
 from agentd.domain import Role
 
 _PREFIX = "mcp_agentd_"
-_SEARCHING = ("glob", "grep_search")  # files and folders are read through agentd's server, which honors hidden paths
+_SEARCHING = ("glob", "grep_search")  # files and folders are read through agentd's server, which respects hidden paths
 _WRITING = ("replace", "write_file")
 _SHELL = "run_shell_command"
-_SERVER_MS = 60_000  # timeout for agentd's server to start; generous, for a busy machine
+_SERVER_MS = 60_000  # timeout for agentd's server to start; generous, for a loaded machine
 _MAX_MESSAGE = 300  # characters
 _ENTRY = re.compile(r" *(\d+)\. .*\([^()]*\) \[([0-9a-fA-F-]{36})\]\s*")
 _COUNT = re.compile(r"^Available sessions for this project \((\d+)\):", re.MULTILINE)
@@ -45,14 +45,14 @@ _OWN_PATTERNS = (
     (r"^\[API Error: (?:terminated|premature close|aborted)", FailureCause.NETWORK_DOWN),  # an interrupted stream
     (r"empty response|invalid stream|malformed|transient", FailureCause.SERVER_ERROR),  # its own retries are off
 )
-# How error lines on stderr begin, among warnings and stack traces
+# How error lines on stderr begin, among warnings and stack traces.
 _ERROR_PREFIXES = ("Error", "Invalid", "Please set", "When using", "An unexpected critical error")
 _NOT_LOGGED_IN = 41  # exit codes
 _BAD_INPUT = 42
 
 
 def _format_skill(workflow: SkillWorkflow, body: str) -> tuple[str, str]:
-    description = json.dumps(workflow.description)  # a TOML string too
+    description = json.dumps(workflow.description)  # also a valid TOML string
     return "", f"description = {description}\nprompt = '''\n{body}'''\n"
 
 
@@ -66,7 +66,7 @@ _SKILLS = SkillFiles(
         "keep": "mcp_agentd_create_clarifications",
         "shell": "Run each command by itself, joined to no other.",
         "patience": "It prints nothing before it ends.",
-        "seconds": "240",  # it ends silent commands sooner
+        "seconds": "240",  # it ends silent commands earlier than other CLIs
         "archive": "/agentd:archive",
     },
 )
@@ -97,7 +97,7 @@ class Gemini(Adapter):
     config = _CONFIG
     config_keys = ("command", "resume")
     sessions = "preset"
-    brings = ("GEMINI.md",)  # this cannot be turned off
+    brings = ("GEMINI.md",)  # cannot be turned off
     cannot_write = True
     cli = CliProfile(
         vendor="Google",
@@ -109,7 +109,7 @@ class Gemini(Adapter):
             home="GEMINI_CLI_HOME",
             folder=".gemini",
             file="oauth_creds.json",
-            not_keys=("GOOGLE_API_KEY",),  # only with GOOGLE_GENAI_USE_VERTEXAI
+            not_keys=("GOOGLE_API_KEY",),  # works only with GOOGLE_GENAI_USE_VERTEXAI
             in_moved_home=True,
             hints=("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", ".env", "gemini-credentials.json"),
             settings=("settings.json",),
@@ -125,7 +125,7 @@ class Gemini(Adapter):
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         system = brief.folder / "system.md"
         argv = [agent.command, "--output-format", "stream-json", "--approval-mode", "default"]
-        argv += ["--policy", "policy.toml"]  # relative to its working directory: a comma in a full path would split it
+        argv += ["--policy", "policy.toml"]  # relative to the working directory: a comma in a full path would split it
         if brief.model:
             argv += ["--model", brief.model]
         if brief.resume:
@@ -137,7 +137,7 @@ class Gemini(Adapter):
             stdin=brief.prompt,
             cwd=brief.station,
             env={**_environment(brief), "GEMINI_SYSTEM_MD": str(system), **_temporary_directory(brief)},
-            needs_server=True,  # it continues without one and does not report that
+            needs_server=True,  # the CLI continues without a server and does not report that
             files={
                 brief.station / ".gemini" / "settings.json": _settings(brief),
                 brief.station / "policy.toml": _policy(brief),
@@ -146,7 +146,7 @@ class Gemini(Adapter):
         )
 
     def listing(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
-        """Return the command that lists its sessions, which needs no server."""
+        """Return the command that lists sessions; it needs no server."""
         settings = brief.station / ".gemini" / "settings.json"
         return AgentCommand(
             argv=(agent.command, "--list-sessions", *agent.args),
@@ -157,7 +157,7 @@ class Gemini(Adapter):
         )
 
     def place_of(self, session: str, listed: str) -> int | None:
-        """Return the session's number in the list, or None if it is not there. ValueError: not a list of sessions.
+        """Return the session's number in the list, or None if it is not listed. Raise ValueError if this is not a list.
 
         Titles are free text, so each line is matched at its end.
         """
@@ -200,13 +200,13 @@ _TREE = "AGENTD_TREE"
 def _environment(brief: AgentBrief) -> dict[str, str]:
     return {
         "GEMINI_CLI_TRUST_WORKSPACE": "true",  # otherwise it ignores the settings in its working directory
-        "GEMINI_CLI_NO_RELAUNCH": "true",  # one process, which receives signals
+        "GEMINI_CLI_NO_RELAUNCH": "true",  # a single process that receives signals
         _TREE: str(brief.tree),  # settings expand variables, so a path with a $ must come from a variable
     }
 
 
 def _temporary_directory(brief: AgentBrief) -> dict[str, str]:
-    """Redirect its error reports, which contain the prompt and stay behind, unless commands need the usual TMPDIR."""
+    """Redirect error reports, which contain the prompt and stay behind, unless commands need the usual TMPDIR."""
     return {} if brief.commands else {"TMPDIR": str(brief.folder)}
 
 
@@ -222,7 +222,7 @@ def _settings(brief: AgentBrief, with_server: bool = True) -> str:
     settings: dict[str, Any] = {
         "mcpServers": {"agentd": server} if with_server else {},
         "general": {
-            "maxAttempts": 1,  # agentd retries
+            "maxAttempts": 1,  # agentd handles retries
             "retryFetchErrors": False,
             "enableAutoUpdate": False,
             "enableAutoUpdateNotification": False,
@@ -231,11 +231,11 @@ def _settings(brief: AgentBrief, with_server: bool = True) -> str:
         "telemetry": {"enabled": False},
         "context": {
             "includeDirectories": [f"${_TREE}"],
-            "memoryBoundaryMarkers": [],  # do not search the folders above this one and the project
+            "memoryBoundaryMarkers": [],  # do not search the parent folders of this folder and the project
             "includeDirectoryTree": False,
         },
         "tools": {
-            # denying a tool by policy only would also deny the server's tool of the same name
+            # Denying a tool by policy alone would also deny the server's tool of the same name.
             "core": list(_own_tools(brief)),
             "shell": {"enableInteractiveShell": False, "inactivityTimeout": max(60, int(brief.wall_secs))},
         },
@@ -249,7 +249,7 @@ def _own_tools(brief: AgentBrief) -> tuple[str, ...]:
 
 
 def _policy(brief: AgentBrief) -> str:
-    """Deny everything, which also hides it from the model, except what the step needs."""
+    """Deny everything except what the step needs; denied tools are also hidden from the model."""
     rules = [
         _rule("deny", 500, toolName="*"),
         _rule("allow", 900, toolName=[*(_PREFIX + tool for tool in brief.tools), *_SEARCHING]),
@@ -271,12 +271,12 @@ def _rule(decision: str, priority: int, **conditions: str | list[str]) -> str:
 
 
 def _toml(value: str | list[str]) -> str:
-    """Return a TOML value: the same as JSON, if non-ASCII characters are not escaped."""
+    """Return a TOML value: the same as JSON, as long as non-ASCII characters are not escaped."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def _argument_pattern(key: str, start: str) -> str:
-    """Return a regular expression for an argument that starts with a text, matched against the arguments' JSON."""
+    """Return a regular expression, matched against the arguments' JSON, for an argument that starts with `start`."""
     return re.sub(r"([^\w/ \"-])", r"\\\1", json.dumps({key: start}, ensure_ascii=False, separators=(",", ":"))[1:-2])
 
 
@@ -305,7 +305,7 @@ def _parse_event(data: Mapping[str, Any]) -> Iterator[AgentEvent]:
         case {"type": "tool_result", "tool_id": str(call)}:
             yield _parse_tool_result(call, data)
         case {"type": "error", "severity": "error", "message": str(message)}:
-            yield _parse_failure(message)  # a result that follows overrides it, unless it gives no reason
+            yield _parse_failure(message)  # a result that follows overrides this, unless it gives no reason
         case {"type": "result", "status": "success"}:
             yield from _parse_usage(data.get("stats"))
             yield AgentEnded()
@@ -324,7 +324,7 @@ def _parse_tool_use(name: str, parameters: object) -> AgentAction:
 
 
 def _parse_tool_result(call: str, data: Mapping[str, Any]) -> AgentAction:
-    """A result identifies its call only by an id, which begins with the tool's name."""
+    """Parse a tool result. It identifies its call only by an id, which begins with the tool's name."""
     name, _, _ = call.partition("__")
     ok = data.get("status") == "success"
     error = _error_message(data.get("error"))
@@ -333,14 +333,14 @@ def _parse_tool_result(call: str, data: Mapping[str, Any]) -> AgentAction:
 
 
 def _parse_usage(stats: object) -> Iterator[UsageUpdate]:
-    """Yield the usage per model, as each has its own price."""
+    """Yield the usage per model, because each has its own price."""
     models = stats.get("models") if isinstance(stats, dict) else None
     for model, row in models.items() if isinstance(models, dict) else ():
         if isinstance(row, dict):
             total, tokens_in, answer, cached = (
                 _number(row.get(key)) for key in ("total_tokens", "input_tokens", "output_tokens", "cached")
             )
-            tokens_out = max(answer, total - tokens_in)  # thoughts are charged too, but only included in the total
+            tokens_out = max(answer, total - tokens_in)  # thoughts are charged too, but only the total includes them
             yield UsageUpdate(
                 TokenUsage(tokens_in=tokens_in, tokens_out=tokens_out, tokens_cached=cached, model=model), model
             )
@@ -364,7 +364,7 @@ def _parse_failure(error: str) -> AgentEnded:
 
 
 def _unwrap(error: str) -> tuple[int | None, str]:
-    """Return the status and message of an API error, which may be nested in several layers of JSON."""
+    """Return the status and message of an API error, which may be wrapped in several layers of JSON."""
     status, message = None, error.removeprefix("[API Error: ").partition("]\n")[0].removesuffix("]")
     while (start := message.find("{")) >= 0:
         try:

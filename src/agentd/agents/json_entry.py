@@ -14,7 +14,7 @@ _DECODER = json.JSONDecoder()
 
 
 class JsonMember(NamedTuple):
-    """Offsets of `"key": value` in the text: its start, the start of the value, its end."""
+    """Offsets of `"key": value` in the text: start, start of the value, end."""
 
     key: str
     start: int
@@ -23,7 +23,7 @@ class JsonMember(NamedTuple):
 
 
 class JsonObject(NamedTuple):
-    """Offsets of an object's braces and members; `owner` is the start of the member it is the value of."""
+    """Offsets of an object's braces and members. `owner` is the start of the member whose value it is."""
 
     owner: int
     open: int
@@ -39,7 +39,7 @@ class JsonStyle(NamedTuple):
 
 
 def add_json_entry(text: str, entry: Mapping[str, object]) -> str:
-    """Add agentd's entry after the other servers, in the style of the file, unless it is there already."""
+    """Add agentd's entry after the other servers, in the style of the file, unless it already exists."""
     mark, body = split_mark(text)
     if not body.strip(_SPACE):
         return text + add_json_entry("{}\n", entry)
@@ -82,7 +82,7 @@ def remove_json_entry(text: str, piece: str = "") -> str:
     return mark + new
 
 
-# reading
+# ---- reading
 
 
 def _parse(body: str) -> tuple[dict[str, Any], JsonObject]:
@@ -104,7 +104,7 @@ def _reject_constant(word: str) -> NoReturn:
 
 
 def _object(body: str, at: int, owner: int) -> JsonObject:
-    """Locate the members of the object that starts at this offset of valid JSON."""
+    """Locate the members of the object at this offset of valid JSON."""
     members = []
     offset = _after_space(body, at + 1)
     while body[offset] != "}":
@@ -148,12 +148,12 @@ def _style(body: str, root: JsonObject) -> JsonStyle:
 
 
 def _indent(body: str, at: int) -> str | None:
-    """Return the indentation of what is first on its line, or None if it is not first."""
+    """Return the indentation at this offset, or None if something precedes it on its line."""
     match = re.search(r"(?:\A|[\r\n])([ \t]*)\Z", body[:at])
     return match[1] if match else None
 
 
-# writing
+# ---- writing
 
 
 def _insert(body: str, owner: JsonObject, key: str, value: Mapping[str, object], style: JsonStyle) -> str:
@@ -176,7 +176,7 @@ def _insert(body: str, owner: JsonObject, key: str, value: Mapping[str, object],
 
 
 def _member(key: str, value: object, indent: str | None, style: JsonStyle) -> str:
-    """Render a member: on one line without indentation, otherwise objects over several lines and lists on one."""
+    """Render a member: without indentation on one line, otherwise objects over several lines and lists on one."""
     head = json.dumps(key) + style.colon
     if not isinstance(value, Mapping):
         return head + json.dumps(value, separators=(style.comma, style.colon))
@@ -189,7 +189,7 @@ def _member(key: str, value: object, indent: str | None, style: JsonStyle) -> st
 
 
 def _remove(body: str, owner: JsonObject, key: str) -> str:
-    """Remove a member and its comma; for the only one, everything that `_insert` puts between empty braces."""
+    """Remove a member and its comma; for the only member, everything that `_insert` puts between empty braces."""
     number = [member.key for member in owner.members].index(key)
     member = owner.members[number]
     if number:

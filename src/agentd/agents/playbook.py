@@ -39,7 +39,7 @@ class SayAction:
 
 @dataclass(frozen=True)
 class ToolAction:
-    """A call to a tool of the MCP server; `refused`: the call is expected to fail."""
+    """A call to a tool of the MCP server. `refused`: the server is expected to refuse it."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -66,7 +66,7 @@ class DeleteAction:
 
 @dataclass(frozen=True)
 class SpendAction:
-    """Tokens used since the last one; a cost only if the playbook gives one."""
+    """Tokens used since the last report. There is a cost only if the playbook gives one."""
 
     tokens_in: int
     tokens_out: int
@@ -87,7 +87,7 @@ class ExpectAction:
 
 @dataclass(frozen=True)
 class FaultAction:
-    """How the run fails: one of `REPORTED`, with a final event, or of `SUDDEN`, without one."""
+    """How the run fails: one of `REPORTED`, with a final event, or one of `SUDDEN`, without."""
 
     kind: str
     wait: float | None
@@ -120,7 +120,7 @@ SUDDEN = ("crash", "die", "hang", "garbage", "silent-end")
 
 
 class PlaybookTurn(NamedTuple):
-    """The call to play."""
+    """The call to play an entry for."""
 
     step: str
     round: int
@@ -134,7 +134,7 @@ class PlaybookTurn(NamedTuple):
 
 @dataclass(frozen=True)
 class PlaybookEntry:
-    """None matches any value."""
+    """An entry of a playbook. None matches any value."""
 
     name: str  # of a step, or a pattern with `*`
     number: int | None
@@ -148,7 +148,7 @@ class PlaybookEntry:
 
     @property
     def weight(self) -> tuple[bool, int, int, bool, bool]:
-        """The sort key: the most specific entry has the highest."""
+        """Return the sort key; the most specific entry has the highest."""
         given = [part is not None for part in (self.round, self.number, self.attempt)]
         return "*" not in self.name, len(self.name.replace("*", "")), sum(given), given[0], given[1]
 
@@ -177,11 +177,11 @@ def parse_playbook(text: str, file: str) -> Playbook:
 
 
 def _load(text: str, file: str) -> Any:
-    """Parse as JSON if possible: it is valid YAML, and faster to read for a player that starts for every call."""
+    """Parse as JSON if possible. It is valid YAML, and faster to parse for a player that starts for every call."""
     if text.startswith("{"):
         with contextlib.suppress(ValueError):
             return json.loads(text)
-    from agentd.domain import yaml12  # late: see above
+    from agentd.domain import yaml12  # deferred: see above
 
     try:
         return yaml12.load(text)
@@ -218,7 +218,7 @@ def _number(text: str | None, part: str, where: str) -> int | None:
 
 
 class _ActionReader:
-    """Reads the keys of one action with type checks."""
+    """Read the keys of one action with type checks."""
 
     def __init__(self, data: Mapping[str, Any], where: str) -> None:
         self._data = data
@@ -264,10 +264,10 @@ class _ActionReader:
 
 
 def _is_amount(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < 1e15  # also false for NaN
+    return type(value) in (int, float) and 0 <= value < 1e15  # False for NaN too
 
 
-# By name of the action: its other keys, and how it is parsed.
+# For each action: its other keys, and how to parse it.
 _ACTIONS: dict[str, tuple[tuple[str, ...], Callable[[_ActionReader], Action]]] = {
     "say": ((), lambda parts: SayAction(parts.text("say"))),
     "call": (
@@ -287,7 +287,7 @@ _ACTIONS: dict[str, tuple[tuple[str, ...], Callable[[_ActionReader], Action]]] =
 def _parse_action(data: Any, where: str) -> Action:
     if not isinstance(data, dict) or not data:
         raise InvalidPlaybook(f"{where}: write an action as `say: text`, `call: tool` and so on")
-    # `wait` can also be a key of another action
+    # `wait` can also be a key of another action.
     name = next((key for key in data if key in _ACTIONS and key != "wait"), next(iter(data)))
     if name not in _ACTIONS:
         raise InvalidPlaybook(f"{where}: unknown action {name}{_suggest(name, _ACTIONS)}")

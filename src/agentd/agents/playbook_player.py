@@ -1,7 +1,7 @@
-"""The scripted agent's process: plays an entry of a playbook and writes JSON lines to stdout.
+"""The scripted agent's process: play an entry of a playbook and write JSON lines to stdout.
 
 Started as `python -P -m agentd.agents.playbook_player '{"playbook": …, "step": …}'` with the prompt on stdin. Tools are
-called through the real MCP server, started when the first call is played. It imports little, to start quickly.
+called through the real MCP server, which starts with the first tool call. Imports little, to start quickly.
 """
 
 import json
@@ -29,12 +29,12 @@ from agentd.agents.playbook import (
 from agentd.domain import AgentdError
 
 _PROTOCOL = "2025-06-18"
-_CLOSE_SECS = 60.0  # generous, for a busy machine; a server ends when its stdin is closed
+_CLOSE_SECS = 60.0  # generous, for a loaded machine; a server ends when its stdin is closed
 _GARBAGE = b"Segmentation fault (not really)\n{half a line\n\xff\xfe\x00\n[1, 2]\nnull\n"
 
 
 class PlaybookMismatch(AgentdError):
-    """The run differs from what the playbook expects."""
+    """The run does not match what the playbook expects."""
 
 
 def main(arguments: list[str]) -> int:
@@ -64,7 +64,7 @@ def _read(path: str) -> playbook.Playbook:
 
 
 class PlaybookPlayer:
-    """Plays actions in the working directory."""
+    """Play actions in the working directory."""
 
     def __init__(self, argv: tuple[str, ...], prompt: str) -> None:
         self._argv = argv
@@ -118,7 +118,7 @@ class PlaybookPlayer:
 
 
 def _change_file(action: WriteAction | EditAction | DeleteAction) -> str:
-    """Change a file in the working directory and describe what was done."""
+    """Change a file in the working directory and return a description."""
     path = action.path
     try:
         match action:
@@ -174,7 +174,7 @@ class McpClient:
     """A client for the MCP server of this call, run as a child process."""
 
     def __init__(self, argv: tuple[str, ...]) -> None:
-        import subprocess  # late: most entries need no server
+        import subprocess  # deferred: most entries need no server
 
         try:
             self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -205,8 +205,8 @@ class McpClient:
         return [tool["name"] for tool in answer["result"]["tools"]]
 
     def close(self) -> None:
-        """Close the server's stdin, which ends it; if it does not, kill it."""
-        import subprocess  # late: see above
+        """Close the server's stdin, which ends it. If it does not end, kill it."""
+        import subprocess  # deferred: see above
 
         try:
             self._process.communicate(timeout=_CLOSE_SECS)

@@ -12,13 +12,13 @@ from agentd.agents.protocol import TokenUsage
 
 _MAX_TOKENS = 10**12
 _MAX_USD = 10**9
-_SAMPLE = 1000  # tokens; far below the size where a higher price tier applies
-_DIGITS = Decimal("0.000001")  # as in STATE.yaml
+_SAMPLE = 1000  # tokens; far below the size at which a higher price tier applies
+_DIGITS = Decimal("0.000001")  # precision, as in STATE.yaml
 
 
 @dataclass(frozen=True)
 class PriceSettings:
-    """[prices.<model>] of the configuration, in USD per 1M tokens. Without `cached`, cached input costs the same."""
+    """The `[prices.<model>]` section, in USD per 1M tokens. Without `cached`, cached input costs the same as input."""
 
     input: float
     output: float
@@ -28,7 +28,7 @@ class PriceSettings:
 def sanitize_usage(usage: TokenUsage) -> TokenUsage:
     """Clamp counts to plausible values, and drop an implausible cost."""
     tokens_in = _count(usage.tokens_in)
-    is_plausible = usage.cost is not None and 0 <= usage.cost < _MAX_USD  # also false for NaN
+    is_plausible = usage.cost is not None and 0 <= usage.cost < _MAX_USD  # False for NaN too
     return replace(
         usage,
         tokens_in=tokens_in,
@@ -39,7 +39,7 @@ def sanitize_usage(usage: TokenUsage) -> TokenUsage:
 
 
 def usage_cost(usage: TokenUsage, model: str | None, prices: Mapping[str, PriceSettings]) -> float | None:
-    """Return the cost in USD, to six digits. The model named in the usage wins over the requested `model`."""
+    """Return the cost in USD, rounded to six digits. The model named in the usage wins over the requested `model`."""
     usage = sanitize_usage(usage)
     if usage.cost is not None:
         return round(usage.cost, 6)
@@ -70,11 +70,11 @@ def _apply_price(usage: TokenUsage, price: PriceSettings) -> float:
 
 @cache
 def _from_table(model: str) -> PriceSettings | None:
-    """Return the base price per million tokens: a call is many requests, so tiers for long requests do not apply.
+    """Return the base price per million tokens. A call is many requests, so tiers for long requests do not apply.
 
     Models that the table lists as free are not priced by tokens, so their price is unknown.
     """
-    from genai_prices import Usage as Tokens  # late: 0.4 s
+    from genai_prices import Usage as Tokens  # deferred: takes 0.4 s
     from genai_prices import calc_price
 
     def per_million(**tokens: int) -> float:

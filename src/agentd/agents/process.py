@@ -1,8 +1,8 @@
-"""Run a program so that nothing it starts outlives the call. The only place that starts agents.
+"""Run a program so that nothing it starts outlives the call. Only this module starts agents.
 
 One loop in the caller's thread writes to the program, reads its output line by line, and enforces its limits. The
 program runs under a small helper process (`reaper.py`), which ends everything the program started, even if agentd is
-killed. If the agent kills or stops the helper, agentd does its work: an inherited variable identifies the processes.
+killed. If the agent kills or stops the helper, agentd takes over: an inherited variable identifies the processes.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _VARIABLE = "AGENTD_CALL"  # has a random value, inherited by all processes the 
 
 
 class ProcessEnding(StrEnum):
-    """How a run ended: on its own, or by the limit it reached."""
+    """How a run ended: by itself, or because it reached a limit."""
 
     EXITED = "exited"
     WALL = "wall"
@@ -44,7 +44,7 @@ class ProcessLimits:
     wall_secs: float
     idle_secs: float  # without any output
     output_bytes: int  # of both streams together
-    line_bytes: int = 8 * 1024 * 1024  # kept of one line
+    line_bytes: int = 8 * 1024 * 1024  # most bytes kept of one line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class ProcessOutcome:
 
 
 class CannotStart(Exception):
-    """The program could not be started; `is_missing`: it does not exist."""
+    """The program could not be started. `is_missing`: it does not exist."""
 
     def __init__(self, message: str, is_missing: bool = False) -> None:
         super().__init__(message)
@@ -82,7 +82,7 @@ def run_process(
 ) -> ProcessOutcome:
     """Run until the program and everything it started have ended. An error in `on_line` or Ctrl-C ends them first.
 
-    `on_line` gets each line without its end, and how many bytes were cut off. The reaper holds `lock` until all
+    `on_line` receives each line without its newline, and how many bytes were cut off. The reaper holds `lock` until all
     processes have ended, then creates the file `mark`.
     """
     call = os.urandom(16).hex()
@@ -101,9 +101,9 @@ def run_process(
 
 
 def find_program(name: str, path: str, cwd: Path | None = None) -> str | None:
-    """Find a program: a name with a slash relative to `cwd`, any other in the absolute folders of `path`.
+    """Find a program: a name with a slash relative to `cwd`, any other name in the absolute folders of `path`.
 
-    Relative folders in `path` are ignored, as a repository could have planted the program there.
+    Relative folders in `path` are ignored, because a repository could have planted the program there.
     """
     if "/" in name:
         places = [os.path.join(cwd or "", name)]
@@ -195,7 +195,7 @@ class _ProcessRun:
             self._opened = opened.pop_all()
 
     def follow(self) -> None:
-        """Run until the reaper reports that all processes have ended. If it dies or takes too long, do its work."""
+        """Run until the reaper reports that all processes have ended. If it dies or takes too long, take over."""
         while self._is_followed:
             is_late = self._give_up is not None and time.monotonic() >= self._give_up
             for key, _ in self._selector.select(self._pause()):
@@ -310,8 +310,8 @@ class _ProcessRun:
         if not self._is_muted and not self._lines[handle].add(chunk[:allowed], self._read_until):
             self._is_muted = True
             if self._ending is ProcessEnding.EXITED:
-                self._ending = ProcessEnding.WALL  # the output is incomplete, so this is no normal exit
-        self._last_byte = time.monotonic()  # after handling it: a slow listener does not make the agent idle
+                self._ending = ProcessEnding.WALL  # the output is incomplete, so this is not a normal exit
+        self._last_byte = time.monotonic()  # after handling it, so a slow listener does not make the agent look idle
         if len(chunk) > allowed and self._ending is ProcessEnding.EXITED:
             self._stop(ProcessEnding.OUTPUT)
         return len(chunk) <= allowed and not self._is_muted
@@ -322,7 +322,7 @@ class _ProcessRun:
             lines.finish()
 
     def _kill_remaining(self) -> bool:
-        """Kill what is left without the reaper. Return False if that fails; the reaper, if alive, keeps trying."""
+        """Kill what is left without the reaper. Return False on failure; the reaper, if alive, keeps trying."""
         until = time.monotonic() + _KILL_SECS
         while remaining := self._remaining():
             if time.monotonic() > until:

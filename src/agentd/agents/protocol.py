@@ -1,4 +1,4 @@
-"""What an agent's module provides: an adapter (a brief in, a command out, output as events) and facts about its CLI."""
+"""What an agent module provides: an adapter (brief in, command out, output as events) and facts about its CLI."""
 
 import json
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """[agents.<name>] of the configuration. Which keys are set depends on the adapter's `config_keys`."""
+    """The `[agents.<name>]` section of the configuration. Which keys are set depends on the adapter's `config_keys`."""
 
     name: str
     kind: str
@@ -55,10 +55,10 @@ class AgentBrief:
     access: Literal["read", "write"]
     tree: Path  # the project in the change's worktree, where the agent works
     folder: Path  # the call's own folder in local state
-    station: Path  # outside the worktree; constant per change and agent, for CLIs that bind sessions to a folder
+    station: Path  # outside the worktree; fixed per change and agent, for CLIs that bind sessions to a folder
     server: tuple[str, ...]  # the argument list that starts agentd's MCP server for this call
     tools: tuple[str, ...]  # the names of the tools that the server offers
-    commands: tuple[str, ...] = ()  # shell commands that an agent that writes code may run
+    commands: tuple[str, ...] = ()  # shell commands that an agent with write access may run
     model: str | None = None  # None: the CLI's own default
     reasoning: str | None = None
     session: str | None = None  # the id for a new session, if the CLI accepts one
@@ -88,7 +88,7 @@ class TokenUsage:
     tokens_cached: int = 0
     cost: float | None = None
     model: str | None = None
-    of_session: bool = False  # for the whole session so far, not only for this call
+    of_session: bool = False  # covers the whole session so far, not only this call
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class AgentEnded:
 
     cause: FailureCause | None = None  # None: success
     message: str = ""
-    wait_secs: float | None = None  # how long a rate limit asks to wait
+    wait_secs: float | None = None  # how long the rate limit asks us to wait
     usage: TokenUsage | None = None
 
 
@@ -144,17 +144,17 @@ def parse_json_object(line: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class LoginEvidence:
-    """Where a login can be seen without reading a key."""
+    """Where to look for a login without reading a key."""
 
-    keys: tuple[str, ...]  # variables; any of them is a login
-    home: str  # the variable that overrides its folder
+    keys: tuple[str, ...]  # environment variables; any one of them counts as a login
+    home: str  # the variable that overrides the CLI's folder
     folder: str
-    file: str  # in its folder, written at login
-    not_keys: tuple[str, ...] = ()  # variables that look like a login, but that the CLI ignores
+    file: str  # in that folder, written at login
+    not_keys: tuple[str, ...] = ()  # variables that look like a login but that the CLI ignores
     in_moved_home: bool = False  # the variable names the parent of the folder, not the folder itself
-    hints: tuple[str, ...] = ()  # variables and files in its folder that may be a login
-    settings: tuple[str, ...] = ()  # files in its folder that may configure another kind of login
-    mentions: tuple[str, ...] = ()  # the words in those files that suggest one
+    hints: tuple[str, ...] = ()  # variables, and files in the folder, that may be a login
+    settings: tuple[str, ...] = ()  # files in the folder that may configure another kind of login
+    mentions: tuple[str, ...] = ()  # words in those files that suggest one
     keychain: tuple[str, ...] = ()  # platforms where the login may be in the keychain
 
 
@@ -164,25 +164,25 @@ class SkillWorkflow:
 
     name: str
     description: str
-    hint: str  # its arguments
-    runs: tuple[str, ...]  # allowed agentd commands; not `trust`, or a text in the repository could get itself trusted
+    hint: str  # the arguments it takes
+    runs: tuple[str, ...]  # allowed agentd commands; not `trust`, or text in the repository could get itself trusted
     asks: bool = False  # reads code and stores answers
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkillFiles:
-    """agentd's commands for a person's own sessions of a CLI."""
+    """agentd's commands for a person's own CLI sessions."""
 
-    folders: tuple[str, ...]  # a project that has one of them uses the CLI
-    path: str  # of a command in the project; `{}` is the name of its workflow
+    folders: tuple[str, ...]  # a project that has one of these uses the CLI
+    path: str  # path of a command file in the project; `{}` is the workflow's name
     format: Callable[[SkillWorkflow, str], tuple[str, str]]  # body -> the text before and after the seal
-    values: Mapping[str, str]  # fill the templates
+    values: Mapping[str, str]  # values for the template placeholders
     always: bool = False  # written even if the CLI is neither installed nor used in the project
 
 
 @dataclass(frozen=True)
 class ServerFile:
-    """The project file in which a CLI looks for MCP servers."""
+    """The project file where a CLI looks for MCP servers."""
 
     path: str
     format: Literal["json", "toml"]
@@ -194,35 +194,35 @@ class CliProfile:
     """What agentd knows about a CLI besides how to run it."""
 
     vendor: str
-    tested: str  # the version that tests/real_cli runs
-    to_install: str  # the command to type
+    tested: str  # the version that tests/real_cli runs against
+    to_install: str  # the command to install it
     to_log_in: str
     login: LoginEvidence
     role_ranks: Mapping[Role, int]  # the agent with the lowest rank gets the role
     version_args: tuple[str, ...] = ("--version",)
     context_file: str = ""  # the project's own instructions for this CLI
-    session_variables: str = ""  # pattern of the variables that it sets for its child processes
+    session_variables: str = ""  # pattern of the variables the CLI sets for its child processes
     skills: SkillFiles | None = None
     server_file: ServerFile | None = None
 
 
 def frontmatter(rows: Mapping[str, object]) -> str:
-    """Render the start of frontmatter, for a skill; JSON values are valid YAML."""
+    """Render the opening of a skill's frontmatter; JSON values are valid YAML."""
     return "".join(["---\n", *(f"{key}: {json.dumps(value)}\n" for key, value in rows.items())])
 
 
 class Adapter(ABC):
-    """One per kind of agent, named ADAPTER in its module. Adapters are pure: they start, read and write nothing."""
+    """One per kind of agent, named ADAPTER in its module. Adapters are pure: no processes, no reads, no writes."""
 
-    kind: str  # for a CLI also the name of its program
+    kind: str  # for a CLI, also the name of its program
     cli: CliProfile | None = None  # None: no particular CLI
     config: str = ""  # its default configuration, as it appears in agentd/config.toml
-    config_keys: tuple[str, ...] = ("command",)  # of those keys that only some kinds of agents have
+    config_keys: tuple[str, ...] = ("command",)  # among the keys that only some kinds of agents have
     sessions: SessionSupport = "none"
-    final_event: bool = True  # it reports one, so a run without it has failed whatever its exit code
-    states_cost: bool = False  # it reports its own cost, so no price is needed
-    brings: tuple[str, ...] = ()  # files in the project's root that it adds to the context by itself
-    cannot_write: bool = False  # read-only access is enforced by its sandbox or list of tools
+    final_event: bool = True  # the CLI emits a final event, so a run without one has failed, whatever its exit code
+    states_cost: bool = False  # reports its own cost, so no price is needed
+    brings: tuple[str, ...] = ()  # files in the project root that the CLI adds to the context by itself
+    cannot_write: bool = False  # its sandbox or tool list enforces read-only access
 
     @property
     def install_hint(self) -> str:
@@ -233,7 +233,7 @@ class Adapter(ABC):
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand: ...
 
     def tool_name(self, name: str) -> str:
-        """Return the name by which a prompt refers to a tool of agentd's server."""
+        """Return the name that a prompt uses for a tool of agentd's server."""
         return name
 
     @abstractmethod
@@ -241,7 +241,7 @@ class Adapter(ABC):
         """Return the events of one line of output."""
 
     def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
-        """Return the failure according to the exit code and the end of stderr, if there was no final event."""
+        """Return the failure that the exit code and the end of stderr indicate, if there was no final event."""
         return None
 
 
@@ -252,5 +252,5 @@ class SessionLister(Protocol):
     def listing(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand: ...
 
     def place_of(self, session: str, listed: str) -> int | None:
-        """Return the session's position, or None if it is not listed. ValueError: this is not a list of sessions."""
+        """Return the session's position, or None if it is not listed. Raise ValueError if `listed` is invalid."""
         ...

@@ -1,10 +1,10 @@
 """A small program that runs one agent and ends everything the agent started.
 
-agentd starts it (`process.py`) in a session of its own and sends it over a socket what to run. All processes the agent
-starts become its descendants, daemons included. It ends them when the agent exits, when agentd asks for it, and when
-agentd is gone. It holds the run lock until then. It starts for every call, so it imports little.
+agentd starts it (`process.py`) in its own session and sends the order over a socket. All processes the agent starts
+become its descendants, daemons included. It ends them when the agent exits, when agentd asks it to, and when agentd
+dies. It holds the run lock until then. It starts for every call, so it imports little.
 
-agentd sends the order, then END, then perhaps NOW. The reaper answers in lines: `started <pid>`, then `exited <code>`,
+agentd sends the order, then END, then possibly NOW. The reaper answers in lines: `started <pid>`, then `exited <code>`,
 or `failed <step> <errno>` (also after `started`, if the program cannot be executed); finally `gone`.
 """
 
@@ -32,13 +32,13 @@ GRACE = 1.0  # seconds between TERM and KILL
 _CHECK_SECS = 0.1  # between checks during the grace period
 _KILL_SECS = 0.01  # between rounds of KILL; longer when they have no effect
 _MAX_KILL_SECS = 1.0
-_ADOPTS = sys.platform == "linux"  # orphans become our children, so no child left means nothing is left
+_ADOPTS = sys.platform == "linux"  # orphans become our children, so when no child is left, nothing is
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class ReaperOrder:
-    """What to run. `mark` is a file to create when all processes have ended; empty: none."""
+    """What to run. `mark` is a file to create when all processes have ended, or empty."""
 
     def __init__(
         self, program: bytes, cwd: bytes, mark: bytes, argv: Sequence[bytes], env: Mapping[bytes, bytes]
@@ -89,7 +89,7 @@ def main(control: int, lock: int | None) -> None:
 
 
 def _receive(control: int) -> ReaperOrder | None:
-    """Read the order; None if agentd ended before sending it."""
+    """Read the order. Return None if agentd ended before sending it."""
     head = _read(control, 8)
     data = _read(control, int.from_bytes(head)) if head else None
     if data is None:
@@ -113,14 +113,14 @@ def _prctl() -> Prctl:
     """Return Linux's prctl, to adopt orphans and to die with the parent; elsewhere, a function that does nothing."""
     if sys.platform != "linux":
         return lambda option, value: None
-    import ctypes  # late: only Linux needs it
+    import ctypes  # deferred: only Linux needs it
 
     libc = ctypes.CDLL(None)
     return lambda option, value: libc.prctl(option, value, 0, 0, 0)
 
 
 class _Watch:
-    """Waits for requests from agentd, children that end, and signals."""
+    """Wait for requests from agentd, exiting children, and signals."""
 
     def __init__(self, control: int) -> None:
         self._control = control
@@ -141,10 +141,10 @@ class _Watch:
         try:
             os.write(self._control, line.encode() + b"\n")
         except OSError:
-            pass  # agentd is gone
+            pass  # agentd has died
 
     def follow(self, agent: int) -> None:
-        """Wait until the agent has exited or should be ended."""
+        """Wait until the agent has exited or agentd asks to end it."""
         self.agent = agent
         while self.reap() and not self.has_exited and not self.is_asked:
             self.wait(None)
@@ -169,11 +169,11 @@ class _Watch:
     def _handle_signals(self) -> None:
         for number in os.read(self._woken, 4096):
             if number != signal.SIGCHLD:
-                self.is_urgent |= self.is_asked  # the second one
+                self.is_urgent |= self.is_asked  # a second signal skips the grace period
                 self.is_asked = True
 
     def reap(self) -> bool:
-        """Collect the status of children that have ended. Return False if no child is left."""
+        """Collect the status of exited children. Return False if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -195,7 +195,7 @@ class _Watch:
 
 
 def _start(order: ReaperOrder, watch: _Watch, prctl: Prctl) -> int | None:
-    """Start the agent and return its process id; None if that failed, which is reported to agentd."""
+    """Start the agent and return its process id. On failure, report it to agentd and return None."""
     failures, failure_pipe = os.pipe()
     parent = os.getpid()
     try:
@@ -218,7 +218,7 @@ def _start(order: ReaperOrder, watch: _Watch, prctl: Prctl) -> int | None:
 def _exec_agent(order: ReaperOrder, watch: _Watch, failure_pipe: int, parent: int, prctl: Prctl) -> NoReturn:
     """In the child process: become the agent, inheriting only the three standard streams.
 
-    The child reports its own start, so that agentd knows of it before the agent can do anything.
+    The child reports its own start, so agentd knows about it before the agent can do anything.
     """
     step = "exec"
     try:
@@ -248,11 +248,11 @@ def _reset_signal(number: int) -> None:
 
 
 def _end(watch: _Watch) -> None:
-    """End the remaining processes; return when none is left."""
+    """End the remaining processes. Return when none is left."""
     asked: set[int] = set()
     until = time.monotonic() + GRACE
     while watch.is_any_left() and not watch.is_urgent and time.monotonic() < until:
-        # first all of them; later only new orphans, as other new processes may be part of a clean shutdown
+        # First signal all of them; later only new orphans, as other new processes may be part of a clean shutdown.
         new = [
             row for row in watch.remaining() if row.pid not in asked and (not asked or row.parent in (1, os.getpid()))
         ]
@@ -272,7 +272,7 @@ def send(signals: Iterable[int], rows: Iterable[ProcessRow]) -> None:
 
 
 def kill(rows: Sequence[ProcessRow]) -> None:
-    """Kill by group first, so that no member escapes by forking."""
+    """Kill by group first, so no member escapes by forking."""
     for group in {row.group for row in rows} - {0, 1, os.getpgrp()}:
         _signal(os.killpg, group, signal.SIGKILL)
     send((signal.SIGKILL,), rows)
@@ -282,12 +282,15 @@ def _signal(send_signal: Callable[[int, int], None], target: int, number: int) -
     try:
         send_signal(target, number)
     except (ProcessLookupError, PermissionError):
-        pass  # it has ended, or belongs to another user
+        pass  # it has already ended, or belongs to another user
 
 
 def family(rows: Iterable[ProcessRow], root: int, leader: int, variable: bytes = b"") -> list[ProcessRow]:
-    """Return the processes that descend from `root`, are in the group or session of `leader`, or were started with
-    `variable`, and all their descendants, without `root` itself."""
+    """Return all processes that belong to an agent, except `root` itself.
+
+    They descend from `root`, are in the group or session of `leader`, or were started with `variable`; their
+    descendants belong to the agent too.
+    """
     children: dict[int, list[ProcessRow]] = {}
     members = {}
     for row in rows:
@@ -328,13 +331,13 @@ def _row(pid: str) -> ProcessRow | None:
             text = file.read(4096)
     except OSError:
         return None
-    # the program name may contain anything, so parse after its closing parenthesis
+    # The program name may contain anything, so parse after its closing parenthesis.
     state, parent, group, session = text.rpartition(b")")[2].split(maxsplit=4)[:4]
     return ProcessRow(int(pid), int(parent), int(group), int(session), state == b"Z")
 
 
 def from_ps() -> list[ProcessRow]:
-    import subprocess  # late: only where there is no /proc
+    import subprocess  # deferred: only needed where there is no /proc
 
     command = ["ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat="]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ps:
@@ -348,7 +351,7 @@ def _touch(mark: bytes) -> None:
         os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
         os.utime(mark)
     except OSError:
-        pass  # its folder was removed
+        pass  # its folder was deleted
 
 
 if __name__ == "__main__":

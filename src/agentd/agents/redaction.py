@@ -1,6 +1,6 @@
-"""Redact secrets in the stored output of a call: values passed to the agent, and anything that looks like one (pure).
+"""Redact secrets in a call's stored output: values passed to the agent, and text that looks like a secret (pure).
 
-Runs in linear time: no pattern backtracks over text it has read.
+Runs in linear time: no pattern backtracks over text it has already matched.
 """
 
 import base64
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
 MARK = "[redacted]"
-_MIN_LENGTH = 8  # a shorter value is likely to be an ordinary word
-_KEY_LINES = 200  # a private key has fewer
+_MIN_LENGTH = 8  # shorter values are likely to be ordinary words
+_KEY_LINES = 200  # private keys have fewer
 
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:[A-Z]*KEY|[A-Z]*TOKEN|SECRET|PASS|PASSW(?:OR)?D|PASSPHRASE|(?<=_)PWD|CREDENTIAL|CREDS|O?AUTH|AUTHORIZATION"
@@ -23,7 +23,7 @@ _SECRET_NAME = re.compile(
 def _token(prefix: str, rest: str) -> str:
     """Return a pattern for a token that follows no letter or digit, except in an escape (`%3D`, a color code).
 
-    The pattern starts with the prefix and then looks back: searching for literal letters is much faster.
+    The pattern starts with the prefix and then looks back, because searching for literal letters is much faster.
     """
     escapes = (r"\\[abfnrtv]", r"\\u[0-9A-Fa-f]{4}", "%[0-9A-Fa-f]{2}", r"[\[;]\dm", r"[\[;]\d\dm", r"[\[;]\d\d\dm")
     after_escape = "".join(f"|(?<={escape}{prefix})" for escape in escapes)
@@ -34,7 +34,7 @@ _KEY_HEAD = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_TAIL = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_BODY = r"[A-Za-z0-9+/=\s\\:,.]"
 
-# A text without the word (in lower case) is not searched. The group `keep` is not redacted.
+# Texts without the word (in lower case) are not searched. The group `keep` is not redacted.
 _FORMS = tuple(
     (word, re.compile(pattern))
     for word, pattern in (
@@ -70,18 +70,18 @@ _FORMS = tuple(
     )
 )
 _USER = re.compile(r"://([^/?#\s]+)@")
-_LONG_USER = 20  # without a password, a user this long is a token
+_LONG_USER = 20  # without a password, a user name this long is a token
 _HEAD = re.compile(_KEY_HEAD)
 _TAIL = re.compile(_KEY_TAIL)
 _KEY_LINE = re.compile(r"[\w+/=\s:,|>*-]*")
 
 
 class Redactor:
-    """Knows the variables passed to the agent; `reach` is the maximum length of a secret in bytes."""
+    """Redact text, given the variables passed to the agent. `reach` is the maximum length of a secret in bytes."""
 
     def __init__(self, environ_passed: Mapping[str, str]) -> None:
         forms = {form for secret in _secrets(environ_passed) for form in _forms(secret)}
-        self._forms = sorted(forms, key=len, reverse=True)  # longest first: one may contain another
+        self._forms = sorted(forms, key=len, reverse=True)  # longest first, because one may contain another
         self.reach = max(16 * 1024, *(len(form.encode("utf-8", "replace")) + 8 for form in self._forms), 0)
 
     def clean(self, text: str) -> str:
@@ -95,7 +95,7 @@ class Redactor:
 
 
 class LineRedactor:
-    """Redacts text line by line, including private keys that span lines."""
+    """Redact text line by line, including private keys that span lines."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -130,7 +130,7 @@ def _secrets(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield the secret as it is, and as encoded in JSON, URLs and base64."""
+    """Yield the secret unchanged, and as encoded in JSON, URLs and base64."""
     yield secret
     for plain in (True, False):
         once = json.dumps(secret, ensure_ascii=plain)[1:-1]

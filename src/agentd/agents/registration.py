@@ -17,7 +17,7 @@ from agentd.storage import files
 
 
 class RegistrationResult(NamedTuple):
-    """The result for one file: written, kept, removed (the entry), deleted (the file), absent, or refused and why."""
+    """The result for a file: written, kept, removed (the entry), deleted (the file), absent, or refused and why."""
 
     word: str
     why: str = ""
@@ -25,24 +25,24 @@ class RegistrationResult(NamedTuple):
 
 
 class RegistrationRecord(NamedTuple):
-    """What was inserted where. Stores only the inserted text, as the rest of the file may contain secrets."""
+    """What was inserted where. Only the inserted text is stored, because the rest of the file may contain secrets."""
 
     created: bool  # the file did not exist
-    folder: bool  # its folder did not exist either
+    folder: bool  # nor did its folder
     at: int
     piece: str
     after: str  # hash of the file as written
 
 
 def register_server(repo_main: str, repo_common: str, root: Path) -> dict[str, RegistrationResult]:
-    """Add agentd's entry to each CLI's file. A file that cannot be edited is refused; the others are still written."""
+    """Add agentd's entry to each CLI's file. If a file cannot be edited, refuse it and continue with the others."""
     results = _each(repo_main, repo_common, root, _add_entry)
     samples = {file.path: _with_entry(file, "") for file in _server_files()}
     return {path: result._replace(entry=samples[path] if result.why else "") for path, result in results.items()}
 
 
 def unregister_server(repo_main: str, repo_common: str, root: Path) -> dict[str, RegistrationResult]:
-    """Remove agentd's entry. If a file is unchanged since, its former bytes are restored and new files are deleted."""
+    """Remove agentd's entry. Restore unchanged files to their former bytes, and delete files that agentd created."""
     return _each(repo_main, repo_common, root, _remove_entry)
 
 
@@ -59,7 +59,7 @@ def _with_entry(file: ServerFile, text: str) -> str:
 def _each(
     repo_main: str, repo_common: str, root: Path, act: Callable[[ServerFile, Path, Path], str]
 ) -> dict[str, RegistrationResult]:
-    # the records are in local state, which all worktrees share
+    # The records are in local state, which all worktrees share.
     key = files.hash_bytes(os.fsencode(os.path.relpath(root, repo_main))).removeprefix("sha256:")[:16]
     records = Path(repo_common, "agentd", "registered", key)
     results = {}
@@ -85,7 +85,8 @@ def _add_entry(file: ServerFile, root: Path, record_file: Path) -> str:
     put = find_insertion(old, new)
     assert put, "an entry changes one place"
     record = RegistrationRecord(data is None, not path.parent.exists(), *put, files.hash_bytes(new.encode()))
-    # the record first: it does no harm without the entry, while an entry without a record is hard to remove exactly
+    # Write the record first: it does no harm without the entry, but an entry without a record is hard to remove
+    # exactly.
     files.write(record_file, json.dumps({"file": file.path, **record._asdict()}, indent=2).encode())
     files.write(path, new.encode())
     return "written"
@@ -102,7 +103,7 @@ def _remove_entry(file: ServerFile, root: Path, record_file: Path) -> str:
         if rest != old:
             _check_no_links(root, path)
             word = _restore(path, rest, record)
-    # without a record, remove the folder only if it is empty now; git would not keep it either
+    # Without a record, remove the folder only if it is empty now; git would not keep it either.
     if path.parent != root and (record.folder if record else word == "deleted"):
         _remove_if_empty(path.parent)
     _forget(record_file)
@@ -129,11 +130,11 @@ def _restore(path: Path, rest: str, record: RegistrationRecord | None) -> str:
     return "deleted"
 
 
-# the files
+# ---- the files
 
 
 def _check_no_links(root: Path, path: Path) -> None:
-    """Refuse links: one may lead out of the project, and an atomic write would replace it with a file."""
+    """Refuse links. They may lead outside the project, and an atomic write would replace a link with a file."""
     for part in (path.parent, path):
         if part != root and part.is_symlink():
             raise Refusal(f"{part.relative_to(root)} is a symbolic link, and agentd does not write through links")
@@ -160,7 +161,7 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def _load(path: Path) -> RegistrationRecord | None:
-    """Return the record, or None if it is missing or invalid; then the entry is found in the text."""
+    """Return the record, or None if it is missing or invalid; the entry is then searched for in the text."""
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError):

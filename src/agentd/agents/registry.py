@@ -1,4 +1,4 @@
-"""The agents that agentd knows: the one list that everything else is derived from."""
+"""The agents that agentd knows: the list that everything else is derived from."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -6,7 +6,7 @@ from importlib import import_module
 from agentd.agents.protocol import Adapter, CliProfile
 from agentd.domain import Role
 
-# One module each, in the order in which they are offered.
+# One module each, in the order in which agents are offered.
 _MODULES = ("gemini", "codex", "claude", "command", "scripted")
 
 _found: list[Adapter] = [import_module(f"agentd.agents.{name}").ADAPTER for name in _MODULES]
@@ -19,6 +19,6 @@ def get_adapter(kind: str) -> Adapter:
 
 
 def context_file_names() -> tuple[str, ...]:
-    """Return the files in which projects instruct these CLIs, those of the preferred implementer first."""
+    """Return the files with a project's instructions for these CLIs, the preferred implementer's first."""
     ranked = sorted(CLIS.values(), key=lambda cli: cli.role_ranks.get(Role.IMPLEMENTER, len(CLIS)))
     return tuple(dict.fromkeys(cli.context_file for cli in ranked if cli.context_file))

@@ -82,11 +82,11 @@ def _amount(value: object) -> float | None:
     """Return a plausible number, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if 0 <= value < _MAX_NUMBER else None  # None for NaN too
+    return value if 0 <= value < _MAX_NUMBER else None  # NaN gives None too
 
 
 def _cause(word: object) -> FailureCause | None:
-    """Parse a cause; an unknown one counts as a crash."""
+    """Parse a cause. An unknown one counts as a crash."""
     if word is None:
         return None
     return next((cause for cause in FailureCause if cause == word), FailureCause.CRASHED)

@@ -1,4 +1,4 @@
-"""The entry that starts agentd's MCP server in a person's own session; helpers for both file formats (pure)."""
+"""The entry that starts agentd's MCP server in a person's own session, and helpers for both file formats (pure)."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ BOM = "\ufeff"
 
 
 def has_entry(servers: object, table: str) -> bool:
-    """Return whether agentd's entry is among the servers. A different entry of the same name is refused."""
+    """Return whether agentd's entry is among the servers. Refuse a different entry with the same name."""
     if not isinstance(servers, Mapping):
         raise Refusal(f"its {table} is not a table of servers")
     if NAME not in servers:
@@ -34,7 +34,7 @@ def newline(text: str) -> str:
 
 
 def find_insertion(old: str, new: str) -> tuple[int, str] | None:
-    """Return the offset and text of the single insertion that turns old into new; None if more changed."""
+    """Return the offset and text of the single insertion that turns `old` into `new`; None if more changed."""
     differences = (offset for offset, (left, right) in enumerate(zip(old, new, strict=False)) if left != right)
     at = next(differences, min(len(old), len(new)))
     piece = new[at : at + len(new) - len(old)]

@@ -1,6 +1,6 @@
-"""The plan, impl and archive commands for a person's own CLI sessions: files in the project.
+"""The plan, impl and archive commands for a person's own CLI sessions, as files in the project.
 
-A file that a person has edited is left alone.
+Files that a person has edited are left alone.
 """
 
 import re
@@ -86,7 +86,7 @@ def write_skills(top: str, root: Path, installed: Collection[str]) -> dict[str, 
 
 
 def _write_skill(root: Path, path: Path, text: str) -> str:
-    """Write one file and return the result. A failure is reported but does not end the setup."""
+    """Write one file and return the result. A failure is reported but does not stop the setup."""
     try:
         _check_no_links(root, path)
         result = _decide(files.read(path) if path.exists() else None, text)
@@ -112,7 +112,7 @@ def _decide(data: bytes | None, text: str) -> str:
 
 
 def _check_no_links(root: Path, path: Path) -> None:
-    """Refuse links on the path, which may lead out of the project."""
+    """Refuse links on the path, because they may lead outside the project."""
     parts = [path, *path.parents]
     for part in reversed(parts[: parts.index(root)]):
         if part.is_symlink():

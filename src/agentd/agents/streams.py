@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Literal
 
 Stream = Literal["out", "err"]
-LineListener = Callable[[Stream, bytes, int], None]  # a line without its end, and how many bytes were cut off
+LineListener = Callable[[Stream, bytes, int], None]  # a line without its newline, and how many bytes were cut off
 
 CHUNK = 1024 * 1024
 
 
 class LineSplitter:
-    """Splits bytes into lines. Bytes of a line beyond the limit are only counted."""
+    """Split bytes into lines. Bytes of a line beyond the limit are only counted."""
 
     def __init__(self, stream: Stream, limit: int, on_line: LineListener) -> None:
         self._stream: Stream = stream
@@ -22,7 +22,7 @@ class LineSplitter:
         self._cut_off = 0
 
     def add(self, chunk: bytes, until: float) -> bool:
-        """Return False if the time `until` came before every line was handled; the rest is discarded."""
+        """Handle the complete lines. Return False if `until` passed first; the rest is discarded."""
         first, *others = chunk.split(b"\n")
         self._extend(first)
         if not others:
@@ -43,7 +43,7 @@ class LineSplitter:
         return True
 
     def finish(self) -> None:
-        """Emit the last line if it has no line end."""
+        """Emit the last line if it has no newline."""
         if self._head or self._cut_off:
             self._emit()
 
@@ -69,7 +69,7 @@ class InputFeed:
         self._rest = memoryview(bytes(self._rest) + data)
 
     def push(self) -> bool:
-        """Write as much as possible. Return True when all is sent or nobody reads."""
+        """Write as much as possible. Return True when everything is sent or the reader is gone."""
         try:
             sent = os.write(self._handle, self._rest[:CHUNK]) if self._rest else 0
         except BlockingIOError:

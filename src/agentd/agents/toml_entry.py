@@ -23,7 +23,7 @@ _HEADER = re.compile(rf"""[ \t]*\[[ \t]*(["']?){TABLE}\1[ \t]*\.[ \t]*(["']?){NA
 
 
 def add_toml_entry(text: str) -> str:
-    """Add agentd's entry as the last table, unless it is there already."""
+    """Add agentd's entry as the last table, unless it already exists."""
     mark, body = split_mark(text)
     data = _parse(body)
     servers = data.get(TABLE, {})
@@ -51,7 +51,7 @@ def remove_toml_entry(text: str, piece: str = "") -> str:
 
 
 def _with_candidates(body: str) -> Iterator[str]:
-    """Yield candidate texts, most likely first; the caller checks what each one parses to."""
+    """Yield candidate texts, most likely first. The caller checks what each one parses to."""
     yield _append_table(body)
     inline = _edit_inline(body, _set_entry)
     yield inline
@@ -82,7 +82,7 @@ def _reads_as(body: str, wanted: Mapping[str, object]) -> bool:
 
 
 def _append_table(body: str) -> str:
-    """Append the table after a blank line; a missing final newline stays missing."""
+    """Append the table after a blank line. Do not add a missing final newline."""
     end = newline(body)
     block = end.join(_LINES)
     if not body:
@@ -91,7 +91,7 @@ def _append_table(body: str) -> str:
 
 
 def _without_blocks(body: str) -> str:
-    """Remove agentd's table and its subtables, with the blank line before. Trailing comments belong to what follows."""
+    """Remove agentd's table, its subtables and the blank line before. Trailing comments belong to what follows."""
     lines = re.findall(r"[^\n]*\n|[^\n]+", body)
     kept: list[str] = []
     at = 0
@@ -122,14 +122,14 @@ def _is_statement(lines: Sequence[str], at: int) -> bool:
 
 
 def _set_entry(servers: Any) -> None:
-    import tomlkit  # late: rarely needed, and slow to load
+    import tomlkit  # deferred: rarely needed, and slow to load
 
     servers[NAME] = tomlkit.value(_INLINE)
 
 
 def _edit_inline(body: str, change: Callable[[Any], None]) -> str:
-    """Edit servers written as an inline table or with dotted keys; return the text unchanged if tomlkit fails."""
-    import tomlkit  # late: rarely needed, and slow to load
+    """Edit servers written as an inline table or with dotted keys. Return the text unchanged if tomlkit fails."""
+    import tomlkit  # deferred: rarely needed, and slow to load
     from tomlkit.exceptions import TOMLKitError
 
     try:

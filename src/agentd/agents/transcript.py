@@ -25,7 +25,7 @@ LIMIT = 64 * 1024 * 1024  # bytes of a whole transcript
 
 
 class Transcript:
-    """Writes every line immediately. A write error does not end the run; it is stored in `problem`."""
+    """Write every line immediately. A write error does not end the run; it is stored in `problem`."""
 
     def __init__(self, path: Path, redactor: Redactor, limit: int = LIMIT) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class Transcript:
         self._write(lines + [f"in| {line}" for line in prompt.split("\n")])
 
     def line(self, stream: Stream, data: bytes, left_out: int = 0) -> None:
-        """Write one line of output, given without its end; `left_out` bytes of it were cut off already."""
+        """Write one line of output, without its newline. `left_out` bytes of it were already cut off."""
         self._write([f"{stream}| {self._cleaned(stream, data, left_out)}"])
 
     def end(self, ending: str, exit_code: int | None, seconds: float) -> None:
@@ -78,7 +78,7 @@ class Transcript:
         redactor = self._lines[stream]
         if len(data) + beyond <= LINE:
             return redactor.clean(data.decode("utf-8", "replace"))
-        # a secret cut in two by the window is within `reach` of its end, which is dropped
+        # A secret that is cut off at the limit is within `reach` of the end, which is dropped.
         reach = self._redactor.reach
         text = redactor.clean(data[: LINE + reach].decode("utf-8", "replace")).encode("utf-8", "replace")
         safe = max(0, len(text) - reach) if len(data) + beyond > LINE + reach else len(text)
@@ -119,7 +119,7 @@ class Transcript:
 
 
 def _make_folder(folder: Path) -> None:
-    """Create a folder and its missing parents, readable only by the owner."""
+    """Create a folder and its missing parents, accessible only to the owner."""
     missing = [part for part in (folder, *folder.parents) if not part.exists()]
     for part in reversed(missing):
         part.mkdir(mode=0o700, exist_ok=True)
@@ -148,7 +148,7 @@ def transcript_path(
     number: int,
     attempt: int,
 ) -> Path:
-    """Return the path of a call's transcript in the change's folder of transcripts."""
+    """Return the path of a call's transcript in the change's transcript folder."""
     return Path(folder, run, f"{step}-r{round}-n{number}-a{attempt}.log")
 
 

@@ -1,10 +1,9 @@
 """A project's checks: run by agentd, parsed, and compared with the baseline.
 
-runner            runs one check and parses the test runner's summary; `runners` has a module per runner
-audits            what an audit reports, as problems
-result            the result as data, and as a row of a record
-comparison        whether a check blocks, and which failures are known from the baseline
-failure_findings  findings that an implementer must answer
+runner      runs one check and parses the test runner's summary; `runners` has a module per language
+audits      what an audit reports, as problems
+result      the result as data, and as a row of a record
+comparison  whether a check blocks, which failures are known from the baseline, and the findings to answer
 """
 
 from typing import TYPE_CHECKING

@@ -13,9 +13,9 @@ from agentd.checks.result import SUGGESTION, CheckProblem
 from agentd.domain import Severity
 
 MAX_PROBLEMS = 20
-_MAX_JSON_STARTS = 5  # lines where JSON may begin
+_MAX_JSON_STARTS = 5  # most lines to try as the start of JSON
 _SERIOUS = ("critical", "high")
-_MAX_NOTE = 300  # characters of an advisory's description
+_MAX_NOTE = 300  # most characters of an advisory's description
 
 _PIP_HEAD = re.compile(r"Name +Version +ID +Fix Versions.*")
 _PIP_LINE = re.compile(r"-+(?: -+){3,5}")
@@ -28,15 +28,15 @@ _CARGO_FIELD = re.compile(r"(Crate|Version|Title|ID|Severity|Solution|Warning): 
 
 class _Advisory(NamedTuple):
     package: str
-    version: str  # or the affected versions
+    version: str  # or the affected version range
     id: str
     note: str = ""
-    severity: str = ""  # as the advisory gives it
+    severity: str = ""  # as rated by the advisory
     fixed: str = ""
 
 
 def read_audit(output: str) -> tuple[CheckProblem, ...]:
-    """Return the problems that an audit reports; none for any other output."""
+    """Return the problems that an audit reports. Any other output has none."""
     lines = output.split("\n")
     advisories = list(islice(_advisories(output, lines), 50 * MAX_PROBLEMS))
     problems = [_problem(advisory) for advisory in dict.fromkeys(advisories)]
@@ -150,7 +150,7 @@ def _pip_text(lines: Sequence[str]) -> Iterator[_Advisory]:
 
 
 def _npm_text(lines: Sequence[str]) -> Iterator[_Advisory]:
-    """Parse one paragraph per package; packages without an advisory only depend on one that has."""
+    """Parse one paragraph per package. Packages without an advisory only depend on one that has."""
     if _NPM_HEAD not in lines:
         return
     paragraph: list[str] = []

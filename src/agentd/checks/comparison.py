@@ -9,12 +9,12 @@ from agentd.checks.result import CheckProblem, CheckResult
 from agentd.documents import Evidence, Finding
 from agentd.domain import CheckStatus, FindingState, Severity, pluralize
 
-_MAX_NAMES = 5  # tests named in a sentence
+_MAX_NAMES = 5  # most tests named in a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class CheckComparison:
-    """`known` tests failed before the first edit too, `new` ones did not or it is unknown. `why` is for a finding."""
+    """`known` tests also failed before the first edit; `new` ones did not, or it is unknown. `why` is for a finding."""
 
     blocks: bool
     known: tuple[str, ...]
@@ -25,7 +25,7 @@ class CheckComparison:
 
 
 def compare_check(now: CheckResult, before: CheckResult | None) -> CheckComparison:
-    """Compare a check. Only a required one blocks, unless all its failures are known by name from before."""
+    """Compare a check. Only a required check blocks, unless all its failures are known by name from before."""
     known, new = _split_known(now.failed_tests, before.failed_tests if before else ())
     blocks = now.required and _blocks(now, before, new)
     return CheckComparison(blocks, known, new, _why(now, before, known, new), _fewer(now, before))
@@ -40,7 +40,7 @@ def _blocks(now: CheckResult, before: CheckResult | None, new: Sequence[str]) ->
 
 
 def _split_known(names: Sequence[str], earlier: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split names into known and new failures; a name that occurs twice must have failed twice before."""
+    """Split names into known and new failures. A name that occurs twice must have failed twice before."""
     left = Counter(earlier)
     known: list[str] = []
     new: list[str] = []
@@ -51,7 +51,7 @@ def _split_known(names: Sequence[str], earlier: Sequence[str]) -> tuple[tuple[st
 
 
 def _is_comparable(now: CheckResult, before: CheckResult | None) -> bool:
-    """Return whether failures can be compared by name: same command and exit code, all failures named, full output."""
+    """Return whether failures can be compared: same command and exit code, all failures named, complete output."""
     return bool(
         before
         and before.status is CheckStatus.FAILED
@@ -64,7 +64,7 @@ def _is_comparable(now: CheckResult, before: CheckResult | None) -> bool:
 
 
 def _all_named(result: CheckResult) -> bool:
-    """Return whether every failure has a name; a crash has none."""
+    """Return whether every failure has a name. A crash has none."""
     names = len(result.failed_tests)
     return names > 0 and (result.counts is None or result.counts.failed == names)
 
@@ -132,7 +132,7 @@ _OUTCOMES = {
 
 
 def check_findings(result: CheckResult, comparison: CheckComparison) -> list[Finding]:
-    """Return a finding for a check that blocks, and one per problem; ids are assigned later."""
+    """Return a finding for a check that blocks, and one per problem. Ids are assigned later."""
     problems = list(result.problems)
     quotes = [_line_with(result.tail, problem.title.rpartition(": ")[2]) for problem in problems]
     if comparison.blocks:
@@ -171,7 +171,7 @@ def _suggestion(result: CheckResult, comparison: CheckComparison) -> str:
 
 
 def _quote(result: CheckResult, comparison: CheckComparison) -> str | None:
-    """Return the most telling line: one that names a failed test, else one that mentions a failure, else the last."""
+    """Return the most telling line: one that names a failed test, then one that mentions a failure, then the last."""
     lines = [line.strip() for line in result.tail.split("\n") if line.strip()]
     if result.exit_code is None:
         return lines[-1] if lines else None

@@ -10,7 +10,7 @@ SUGGESTION = "Fix it if it belongs to this change; if not, say so."
 
 
 class ResultCounts(NamedTuple):
-    """Number of tests. Errors count as failed; expected failures and to-dos count as skipped."""
+    """Numbers of tests. Errors count as failed; expected failures and to-dos count as skipped."""
 
     passed: int
     failed: int
@@ -23,7 +23,7 @@ class ResultCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckProblem:
-    """A problem that the status does not show: a vulnerability found by an audit, or that no test ran."""
+    """A problem that the status does not show: an audit found a vulnerability, or no test ran."""
 
     title: str
     what: str
@@ -33,10 +33,11 @@ class CheckProblem:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """`counts` is None if unknown. A name is in `failed_tests` twice if two tests of that name failed.
+    """The result of a check. `counts` is None if unknown.
 
-    `exit_code` is None if it did not run, or was stopped at its time limit. `is_whole` is False if the runner stopped
-    early or some output was dropped, so that other tests may have failed too.
+    A name is in `failed_tests` twice if two tests of that name failed. `exit_code` is None if the check did not run or
+    was stopped at its time limit. `is_whole` is False if the runner stopped early or output was dropped, so that other
+    tests may have failed too.
     """
 
     name: str
@@ -52,7 +53,7 @@ class CheckResult:
     is_whole: bool = True
 
     def row(self, before: "CheckResult | Mapping[str, Any] | None", tree: str, at: str) -> dict[str, Any]:
-        """Return the row for a record. `before` is the run before the first edit, None if there was none."""
+        """Return the row for a record. `before` is the run before the first edit, or None."""
         earlier = result_from_row(before) if isinstance(before, Mapping) else before
         return {
             "name": self.name,
@@ -71,7 +72,7 @@ class CheckResult:
 
 
 def result_from_row(row: Mapping[str, Any]) -> CheckResult:
-    """Parse a row; an invalid one is a StateError."""
+    """Parse a row. Raise StateError if it is invalid."""
     fields = FieldReader(row, f"the check {row.get('name')}")
     counts = fields.inner("counts")
     return CheckResult(
@@ -89,15 +90,16 @@ def result_from_row(row: Mapping[str, Any]) -> CheckResult:
     )
 
 
-MAX_NAMES = 1000  # failed tests; more are dropped, and such a run cannot be compared
+MAX_NAMES = 1000  # failed tests; any more are dropped, and such a run cannot be compared
 MAX_NAME_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerSummary:
-    """`unnamed`: failures that are not of a test, included in `counts`. `failure_lines`: the lines that name a failure.
+    """The summary of one test runner. `counts` is None if the runner prints names but no numbers.
 
-    `counts` is None if the runner prints names but no numbers.
+    `unnamed` failures do not belong to a test and are included in `counts`. `failure_lines` are the lines that name a
+    failure.
     """
 
     runner: str
@@ -110,7 +112,10 @@ class RunnerSummary:
 
 @dataclass(frozen=True, slots=True)
 class TestSummary:
-    """`failed_tests` is complete if `counts` has the same number; without counts it has all failures or none."""
+    """The summaries of all runners of a command.
+
+    `failed_tests` is complete if `counts` has the same number; without counts it has all failures or none.
+    """
 
     counts: ResultCounts | None
     failed_tests: tuple[str, ...]

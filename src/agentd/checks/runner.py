@@ -35,7 +35,7 @@ FIRST = 64 * 1024  # bytes kept from the start
 LAST = 1024 * 1024  # bytes kept from the end
 TAIL_LINES = 30
 TAIL_CHARACTERS = 4000
-_FAILURE_LINES = 12  # lines of a tail for failures that were named further up
+_FAILURE_LINES = 12  # lines reserved in the tail for failures reported further up
 _LINE_CHARACTERS = 500
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])?")
@@ -43,7 +43,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 
 
 class CapturedOutput:
-    """Keeps the first and the last part of the output, in bounded memory."""
+    """Keep the first and last part of the output, in bounded memory."""
 
     def __init__(self) -> None:
         self._first = bytearray()
@@ -71,7 +71,7 @@ class CapturedOutput:
 
 
 def clean_output(data: bytes) -> str:
-    """Remove colors and control characters; of an overwritten line, keep the last version."""
+    """Remove colors and control characters. Of an overwritten line, keep the last version."""
     text = _ESCAPES.sub("", data.decode("utf-8", "replace"))
     lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _CONTROL.sub("", "\n".join(lines))
@@ -115,7 +115,7 @@ def _shorten(line: str) -> str:
     return line if len(line) <= _LINE_CHARACTERS else f"{line[: _LINE_CHARACTERS - 1]}…"
 
 
-_MAX_LINE = 4000  # characters of a line that are parsed; summaries are shorter
+_MAX_LINE = 4000  # characters parsed per line; summaries are shorter
 _READERS: tuple[Callable[[Sequence[str]], RunnerSummary | None], ...] = (
     python.read_pytest,
     python.read_unittest,
@@ -128,7 +128,7 @@ _READERS: tuple[Callable[[Sequence[str]], RunnerSummary | None], ...] = (
 
 
 def read_test_summary(output: str, exit_code: int | None) -> TestSummary:
-    """Parse the test runners' summaries. `exit_code` None: it was stopped before it could print one."""
+    """Parse the summaries of test runners. `exit_code` None means it was stopped before it could print one."""
     if exit_code is None:
         return NOTHING
     lines = [line[:_MAX_LINE].rstrip() for line in output.split("\n")]
@@ -147,7 +147,7 @@ _NOT_PASSED_ON = frozenset((*git.LOCATIONS, "FORCE_COLOR", "CLICOLOR_FORCE", "NO
 def run_check(
     check: CheckSettings, folder: Path, environ: Mapping[str, str], *, lock: int | None = None
 ) -> CheckResult:
-    """Run a check in `folder`, the project in the change's worktree. The reaper holds `lock` until all has ended.
+    """Run a check in `folder`, the project in the change's worktree. The reaper holds `lock` until all processes end.
 
     Ctrl-C ends everything and raises KeyboardInterrupt.
     """
@@ -189,7 +189,7 @@ def run_check(
 
 
 def check_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the user's environment without variables that would affect the command."""
+    """Return the user's environment without variables that would change how the command behaves."""
     kept = {
         name: value for name, value in environ.items() if name not in _NOT_PASSED_ON and not is_session_variable(name)
     }
@@ -219,7 +219,7 @@ def _signal_name(number: int) -> str:
 
 
 def _is_module_missing(command: str, text: str) -> bool:
-    """Return whether `python -m pytest` failed because pytest is not installed: its only output says so."""
+    """Return whether e.g. `python -m pytest` failed because pytest is not installed, which is then its only output."""
     module = _MODULE.search(command)
     output = text.strip()
     return module is not None and "\n" not in output and output.endswith(f": No module named {module[1]}")

@@ -4,9 +4,9 @@ text             lines, fences, comments, headings, sections, edits
 frontmatter      the YAML at the top, parsed as data and edited as text
 prose            labelled fields, list items, and escaping of embedded text
 order            dependency order, and document faults
-proposal         with affected_specs and review_blocks
+proposal         with its affected specs; review_blocks: the blocks at its end
 spec             with spec_parts (scenarios, removals and renames)
-tasks            with task, task_parser, task_values and task_text
+tasks            with task and task_parser
 clarifications   questions and answers from before planning
 records          the record of a round, and the current state of each finding
 review_document  CHALLENGE.md and REVIEW.md rendered from a record; review_edits: edits a person made there

@@ -1,6 +1,6 @@
 """Attach a comment to a passage of a document, and find the passage again after edits.
 
-Texts are compared without whitespace and Markdown markup, so text selected in a browser is found in the source.
+Text is compared without whitespace and Markdown markup, so a selection in a browser is found in the source.
 """
 
 import difflib
@@ -37,7 +37,7 @@ _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 
 
 class MatchKind(StrEnum):
-    """Unchanged in place, unchanged but moved, or reworded."""
+    """How a passage was found: unchanged in place, unchanged but moved, or reworded."""
 
     EXACT = "exact"
     MOVED = "moved"
@@ -59,7 +59,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class AnchorMatch:
-    """Characters from `start` up to `end` (exclusive), and the first and last line."""
+    """A passage: characters from `start` up to `end` (exclusive), and its first and last line."""
 
     start: int
     end: int
@@ -125,7 +125,7 @@ def _is_unchanged(anchor: Anchor, text: str, start: int, end: int) -> bool:
 
 
 def _is_trusted(hit: _Candidate, hits: int, length: int) -> bool:
-    """The words of a deleted quote may also appear elsewhere, so require further evidence for a match."""
+    """Return whether to trust a match. The words of a deleted quote may appear elsewhere, so require more evidence."""
     if hit.around >= _MIN_CONTEXT and (hit.is_under or hit.share >= _MIN_CONTEXT_SHARE):
         return True
     evidence = hit.is_under + (hits == 1) + (length >= _DISTINCTIVE)
@@ -136,7 +136,7 @@ def _is_trusted(hit: _Candidate, hits: int, length: int) -> bool:
 
 
 def _find_candidates(page: "_AnchoredText", anchor: Anchor) -> list[_Candidate]:
-    """Return every place that contains the quote, in linear time."""
+    """Return every occurrence of the quote, in linear time."""
     before, after = _normalize(anchor.before).key, _inner_key(anchor.after)
     whole = len(before) + len(after)
     expected = page.offset(anchor.line, anchor.column)
@@ -158,7 +158,7 @@ def _find_all(text: str, quote: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_normalized(page: "_AnchoredText", quote: str) -> Iterator[tuple[int, int]]:
-    """Include markup at the edges of the quote if the text has it; the first line may begin mid-line."""
+    """Yield matches, with the quote's markup at its edges if the text has it. The quote may begin mid-line."""
     for key in {_normalize(quote).key, _inner_key(quote)} - {""}:
         lead = quote.find(key[0])
         for first, end in _find_all(page.normalized.key, key):
@@ -299,7 +299,7 @@ class _AnchoredText:
         return AnchorMatch(start, end, self.line_of(start), self.line_of(max(start, end - 1)), kind)
 
     def count_matching(self, start: int, end: int, before: str, after: str) -> int:
-        """Count the context characters that match around a place."""
+        """Count the context characters that match around a passage."""
         first, last = self.normalized.position(start), self.normalized.position(end)
         key = self.normalized.key
         backwards = zip(reversed(key[max(0, first - len(before)) : first]), reversed(before), strict=False)
@@ -307,7 +307,7 @@ class _AnchoredText:
         return sum(len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) for pairs in (backwards, forwards))
 
     def words_under(self, titles: tuple[str, ...]) -> list[tuple[int, int, str]]:
-        """Return (start, end, word) under these headings, or under the closest ancestor that still exists."""
+        """Return (start, end, word) under these headings, or under the closest ancestor heading that still exists."""
         bounds = (1, *self.heading_lines)
         paths = ((), *self.paths)
         for depth in range(len(titles), -1, -1):
@@ -326,7 +326,7 @@ class _AnchoredText:
 
 @lru_cache(maxsize=16)
 def _index_text(text: str) -> _AnchoredText:
-    """Cached: a page looks up many anchors in the same text."""
+    """Index a text. Cached, because a page looks up many anchors in the same text."""
     starts = [0]
     while (at := text.find("\n", starts[-1])) >= 0:
         starts.append(at + 1)

@@ -16,7 +16,7 @@ COMMENTS_FILE = "comments.yaml"
 _ID = re.compile(r"K[1-9]\d{0,8}")
 _FINDING = re.compile(r"P[1-9]\d{0,8}")
 _ITEM = re.compile(r"( *)-(?: |$)")
-QUOTE_LENGTH = 1000  # characters of the commented text that are copied into the finding
+QUOTE_LENGTH = 1000  # most characters of the commented text that are copied into the finding
 
 
 class CommentSeverity(StrEnum):
@@ -26,7 +26,7 @@ class CommentSeverity(StrEnum):
 
     @property
     def severity(self) -> Severity:
-        """The severity of the finding made from the comment."""
+        """Return the severity of the finding made from the comment."""
         return {
             CommentSeverity.BLOCKER: Severity.HIGH,
             CommentSeverity.SHOULD: Severity.MEDIUM,
@@ -76,7 +76,7 @@ class Comment:
 
     @property
     def words(self) -> str:
-        """The text of the whole thread, each reply prefixed with its author."""
+        """Return the text of the whole thread, each reply prefixed with its author."""
         replies = [f"{entry.by.partition(':')[2]}: {text}" for entry in self.thread[1:] if (text := entry.text.strip())]
         return "\n\n".join(filter(None, [self.thread[0].text.strip(), *replies]))
 
@@ -87,7 +87,7 @@ class Comment:
 
 
 def resolve_comments(comments: Sequence[Comment], findings: Iterable[Finding]) -> tuple[Comment, ...]:
-    """Mark comments whose own finding is closed as resolved; drop links to findings that are not theirs."""
+    """Mark comments as resolved if their own finding is closed. Drop links to findings that are not theirs."""
     known = {finding.id: finding for finding in findings}
     return tuple(_resolve_comment(comment, known) for comment in comments)
 
@@ -108,7 +108,10 @@ def _resolve_comment(comment: Comment, known: Mapping[str, Finding]) -> Comment:
 
 
 def _owns_finding(comment: Comment, known: Mapping[str, Finding]) -> bool:
-    """Anyone can edit the file, so a link alone must not close or hide a judge's finding."""
+    """Return whether the linked finding was made from the comment.
+
+    Anyone can edit the file, so a link alone must not close or hide a judge's finding.
+    """
     assert comment.finding is not None
     finding = known.get(comment.finding)
     if finding is None:
@@ -124,7 +127,7 @@ def _owns_finding(comment: Comment, known: Mapping[str, Finding]) -> bool:
 
 @lru_cache(maxsize=64)  # a page parses the same text several times
 def parse_comments(text: str, name: str = COMMENTS_FILE) -> tuple[Comment, ...]:
-    """Parse the file; raise StateError with the line on errors. Duplicate ids are renumbered."""
+    """Parse the file. Raise StateError with the line on errors. Renumber duplicate ids."""
     try:
         data = yaml12.load(text)
     except yaml12.InvalidYaml as error:
@@ -141,7 +144,7 @@ def parse_comments(text: str, name: str = COMMENTS_FILE) -> tuple[Comment, ...]:
 
 
 def _renumber_duplicates(comments: Sequence[Comment], name: str) -> tuple[Comment, ...]:
-    """Make ids unique after two branches used the same one; drop identical copies."""
+    """Make ids unique after two branches used the same one. Drop identical copies."""
     last = max((comment.number for comment in comments), default=0)
     by_id: dict[str, list[Comment]] = {}
     kept = []

@@ -30,7 +30,7 @@ class FrontmatterEntry:
 
 @dataclass(frozen=True, slots=True)
 class Frontmatter:
-    """Parsed frontmatter; if there is none, `values` is empty and `span` is None."""
+    """Parsed frontmatter. If there is none, `values` is empty and `span` is None."""
 
     name: str
     span: Span | None = None
@@ -80,7 +80,7 @@ def render_frontmatter(values: Mapping[str, Any]) -> str:
 
 
 def revise_frontmatter(document: Document, values: Mapping[str, Any], keep: Collection[str] = ()) -> str:
-    """Return the frontmatter of a document with new values; keys in `keep` are only added if missing."""
+    """Return the frontmatter of a document with new values. Keys in `keep` are only added if missing."""
     front = read_frontmatter(document)
     if front.span is None:
         mark = BOM if document.text.startswith(BOM) else ""
@@ -91,7 +91,7 @@ def revise_frontmatter(document: Document, values: Mapping[str, Any], keep: Coll
 
 
 def set_frontmatter_keys(text: str, values: Mapping[str, Any], name: str) -> str:
-    """Set these keys in place; append missing ones at the end, in this order."""
+    """Set these keys in place. Append missing ones at the end, in this order."""
     for key, value in values.items():
         text = _set_key(text, key, value, name)
     return text
@@ -153,7 +153,7 @@ def _add_frontmatter(document: Document, written: str) -> str:
 
 
 def _edit_in_place(document: Document, entry: FrontmatterEntry, value: Any) -> str | None:
-    """Return the entry's line with a new value, keeping its comment and quotes; None if it is not one scalar."""
+    """Return the entry's line with a new value, keeping its comment and quotes; None if it is not a single scalar."""
     written = yaml12.dump({"k": value})
     if len(entry.span) > 1 or written.count("\n") > 1 or not written.startswith("k: "):
         return None
@@ -173,7 +173,7 @@ def _edit_in_place(document: Document, entry: FrontmatterEntry, value: Any) -> s
 
 
 def _first_scalar(rest: str) -> str | None:
-    """Return the scalar that a value starts with; None for a list, a mapping or a block."""
+    """Return the scalar that a value starts with, or None for a list, a mapping or a block."""
     if rest[:1] in ("[", "{", "|", ">", "&", "*", "!"):
         return None
     if rest[:1] in ("'", '"'):
@@ -204,7 +204,7 @@ def _load(yaml: str, name: str, span: Span) -> dict[str, Any]:
 
 
 def _reject_unclosed(document: Document) -> None:
-    """Raise if a `---` on line 1 is followed by a key but never closed; alone it is a horizontal rule."""
+    """Raise if a `---` on line 1 is followed by a key but never closed. By itself it is a horizontal rule."""
     if len(document.lines) < 2 or document.content(1).rstrip() != "---":
         return
     if _key(document.content(2)):
@@ -212,7 +212,7 @@ def _reject_unclosed(document: Document) -> None:
 
 
 def _entries(document: Document, span: Span, values: Mapping[str, Any]) -> tuple[FrontmatterEntry, ...]:
-    """Return the keys with their lines; empty if the lines do not match the parsed keys."""
+    """Return the keys with their lines, or nothing if the lines do not match the parsed keys."""
     keys: list[tuple[str, int, int]] = []
     last = span.start
     ends: list[int] = []

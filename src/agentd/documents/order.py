@@ -16,7 +16,7 @@ class DocumentFault:
 
 @dataclass(frozen=True, slots=True)
 class DependencyOrder:
-    """All ids, dependencies first; ids in or behind a cycle come last, in the given order."""
+    """All ids, dependencies first. Ids in or behind a cycle come last, in the given order."""
 
     ids: tuple[str, ...]
     unknown: tuple[tuple[str, str], ...] = ()
@@ -26,7 +26,7 @@ class DependencyOrder:
 
 
 def dependency_order(depends: Mapping[str, Sequence[str]], known: Collection[str] = ()) -> DependencyOrder:
-    """Order the keys, keeping the given order where dependencies allow; `known` ids exist elsewhere."""
+    """Order the keys, keeping the given order where dependencies allow. `known` ids exist elsewhere."""
     ids = list(depends)
     position = {id_: number for number, id_ in enumerate(ids)}
     pending = {id_: {other for other in others if other in position} for id_, others in depends.items()}
@@ -55,7 +55,7 @@ def dependency_order(depends: Mapping[str, Sequence[str]], known: Collection[str
 
 
 def _find_cycle(stuck: Sequence[str], depends: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Each stuck id depends on another stuck id, so following them leads into a cycle."""
+    """Return a cycle. Each stuck id depends on another stuck id, so following them leads into one."""
     if not stuck:
         return ()
     members = set(stuck)

@@ -25,7 +25,7 @@ from agentd.documents.text import Document, Section, Span
 from agentd.domain import CHANGE_ID, yaml12
 
 LABEL = "affected specs"
-MAX_LENGTH = 1000  # characters; a longer entry is not a list of names
+MAX_LENGTH = 1000  # characters; anything longer is not a list of names
 
 _LINK = re.compile(r"\[([^\][]*+)\]\([^()]*+\)")
 _ASIDE = re.compile(r"\(([^()]*+)\)")
@@ -44,7 +44,7 @@ class AffectedSpec:
 
 @dataclass(frozen=True, slots=True)
 class AffectedSpecs:
-    """The specs, the line of the list, and entries that are not spec ids with their lines."""
+    """The specs, the line of the list, and entries that are not spec ids, with their lines."""
 
     specs: tuple[AffectedSpec, ...] = ()
     line: int = 0
@@ -52,7 +52,7 @@ class AffectedSpecs:
 
 
 def read_affected_specs(document: Document, front: Frontmatter) -> AffectedSpecs:
-    """Read the list from the frontmatter key; else from a section; else from a labelled line."""
+    """Read the list from the frontmatter, otherwise from a section, otherwise from a labelled line."""
     if "affected_specs" in front:
         return _collect(_from_frontmatter(document, front), front.line("affected_specs"))
     section = document.find(lambda heading: heading.level > 1 and heading.key == LABEL)
@@ -90,7 +90,7 @@ def _from_frontmatter(document: Document, front: Frontmatter) -> list[AffectedSp
 
 
 def _item_lines(document: Document, front: Frontmatter, count: int) -> list[int]:
-    """Return the line of each list item, or the key's line for all unless each item has its own line."""
+    """Return the line of each list item; the key's line for all, unless each item has a line of its own."""
     span = next((entry.span for entry in front.entries if entry.key == "affected_specs"), Span(0, -1))
     dashes = [
         (len(content) - len(content.lstrip()), line)
@@ -217,7 +217,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """Fields are None if the document does not state them."""
+    """The impact of a change. Fields are None if the document does not state them."""
 
     scope: Scope | None = None
     affected_specs: tuple[AffectedSpec, ...] = ()
@@ -243,7 +243,7 @@ class Proposal:
 
 
 def spec_order(impact: Impact, known: tuple[str, ...] = ()) -> DependencyOrder:
-    """Return the order in which to write the affected specs; `known` are the existing specs."""
+    """Return the order in which to write the affected specs. `known` are the existing specs."""
     return dependency_order({spec.id: spec.depends for spec in impact.affected_specs}, known)
 
 

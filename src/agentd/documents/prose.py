@@ -24,7 +24,7 @@ _NOTHING = frozenset({"", "-", "none", "n/a", "na", "null", "nothing", "[]"})
 
 @dataclass(frozen=True, slots=True)
 class ListItem:
-    """A list item, or a paragraph outside the list: its first line, its full text, its lines."""
+    """A list item, or a paragraph outside the list: its first line, full text and lines."""
 
     text: str
     full: str
@@ -33,13 +33,13 @@ class ListItem:
 
     @property
     def below(self) -> Span:
-        """The lines after the first, which hold nested items."""
+        """Return the lines after the first, which hold nested items."""
         return Span(self.span.start + 1, self.span.end)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledField:
-    """`- **Label**: value`, bold or plain, with or without a bullet; the label in lower case."""
+    """A field `- **Label**: value`, bold or plain, with or without a bullet. The label is in lower case."""
 
     label: str
     value: str
@@ -53,7 +53,7 @@ class LabelledField:
 
 @dataclass(slots=True)
 class _OpenItem:
-    """An item or field that is still being read."""
+    """An item or field that is still being parsed."""
 
     line: int
     first: str
@@ -78,7 +78,7 @@ def _dedent(content: str, indent: str) -> str:
 
 
 def _lines(document: Document, span: Span) -> Iterator[tuple[int, str, bool]]:
-    """Yield number, content, and whether the line is code; skip comments."""
+    """Yield number, content, and whether the line is code. Skip comments."""
     for line in range(span.start, span.end + 1):
         kind = document.kind(line)
         if kind is not LineKind.COMMENT:
@@ -109,12 +109,12 @@ def read_fields(document: Document, span: Span, labels: Collection[str]) -> tupl
 
 
 def _ends_item(item: _OpenItem, content: str, indent: int, code: bool) -> bool:
-    """After a bulleted field a bullet starts a new item; after an unbulleted one it belongs to the field."""
+    """Return whether a line ends the item. A bullet ends a bulleted field but belongs to an unbulleted one."""
     return not code and item.bulleted and indent <= item.indent and _BULLET.match(content) is not None
 
 
 def read_items(document: Document, span: Span) -> tuple[ListItem, ...]:
-    """Return the items of the outermost list and the paragraphs around it; nested lines stay with their item."""
+    """Return the items of the outermost list and the paragraphs around it. Nested lines stay with their item."""
     items: list[_OpenItem] = []
     margin = -1
     blank = True
@@ -134,17 +134,17 @@ def read_items(document: Document, span: Span) -> tuple[ListItem, ...]:
 
 
 def _starts_paragraph(item: _OpenItem, indent: int) -> bool:
-    """After a blank line only indented text still belongs to a list item."""
+    """Return whether text after a blank line starts a paragraph; only indented text still belongs to a list item."""
     return not (item.bulleted and indent > item.indent)
 
 
 def is_empty_phrase(text: str) -> bool:
-    """Whether the text is empty or a phrase such as none or n/a."""
+    """Return whether the text is empty or a phrase such as none or n/a."""
     return text.strip(" \t*_`().").casefold() in _NOTHING
 
 
 def means_none(text: str) -> bool:
-    """Whether the text says none, with or without a reason: `None (no spec changes)`, `No specs required`."""
+    """Return whether the text means none, with or without a reason: `None (no spec changes)`, `No specs required`."""
     return is_empty_phrase(text) or _NONE.match(text) is not None
 
 
@@ -157,7 +157,7 @@ def one_line(text: str) -> str:
 
 
 def heading_text(text: str) -> str:
-    """Make text safe as a heading: trailing number signs are escaped."""
+    """Make text safe as a heading by escaping trailing number signs."""
     return _CLOSING.sub(r"\\\1", one_line(text))
 
 

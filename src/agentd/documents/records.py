@@ -99,7 +99,7 @@ class ReviewRecord:
 
 
 def parse_record(text: str, name: str) -> ReviewRecord:
-    """Parse a record; errors are raised as StateError and mention `name`."""
+    """Parse a record. Raise StateError, with `name` in the message, on errors."""
     try:
         fields = FieldReader(yaml12.load(text), name)
     except yaml12.InvalidYaml as error:
@@ -243,7 +243,7 @@ def current_findings(records: Iterable[ReviewRecord]) -> tuple[Finding, ...]:
 
 
 def closed_by_people(records: Iterable[ReviewRecord]) -> set[str]:
-    """Return the ids of findings last closed by a person; a judge does not reopen them."""
+    """Return the ids of findings that were last closed by a person. A judge cannot reopen them."""
     closed: set[str] = set()
     for record in records:
         for previous in record.previous:

@@ -1,4 +1,4 @@
-"""The review blocks at the end of proposal.md. They are excluded from its hash and not part of the plan."""
+"""The review blocks at the end of proposal.md. They are not part of the plan and are excluded from its hash."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ class ReviewBlock:
 
 
 def proposal_body(text: str, name: str = PROPOSAL_FILE) -> str:
-    """Return the hashed text: everything outside the blocks, ending in exactly one newline.
+    """Return the text to hash: everything outside the blocks, ending in exactly one newline.
 
     An open fence is closed as in `append_block`, so a new block does not change the hash. Text written after a block
     counts as if it came before it.
@@ -61,7 +61,7 @@ def split_blocks(text: str, name: str = PROPOSAL_FILE) -> tuple[str, tuple[Revie
 
 
 def latest_block(blocks: Iterable[ReviewBlock]) -> ReviewBlock | None:
-    """Return the block with the highest iteration, the last one on a tie."""
+    """Return the block with the highest iteration; on a tie, the last one."""
     return max(reversed(tuple(blocks)), key=lambda block: block.iteration, default=None)
 
 
@@ -75,7 +75,7 @@ def append_block(text: str, block: ReviewBlock, name: str = PROPOSAL_FILE) -> st
 
 
 def gather_blocks(text: str, name: str = PROPOSAL_FILE) -> str:
-    """Move text written after or between the blocks in front of them, so it is part of the document."""
+    """Move text written after or between the blocks in front of them, to make it part of the document."""
     document = base.parse_document(text, name)
     blocks, _ = _scan(document)
     if not blocks:
@@ -137,7 +137,7 @@ def _scan(document: Document) -> tuple[tuple[ReviewBlock, ...], str]:
 
 
 class _BlockReader:
-    """Reads blocks line by line. Inside a block only the closing tag counts: the text may leave a fence open."""
+    """Parse blocks line by line. Inside a block only the closing tag counts, as the text may leave a fence open."""
 
     def __init__(self) -> None:
         self.outside = LineScanner()
@@ -186,6 +186,6 @@ class _BlockReader:
         self._text = []
 
     def finish(self, last: int) -> Iterator[ReviewBlock]:
-        """Yield all blocks; an unclosed one runs to the next block or to the end."""
+        """Yield all blocks. An unclosed one runs to the next block or to the end."""
         self._finish_open(last)
         yield from self._blocks

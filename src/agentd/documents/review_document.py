@@ -1,6 +1,6 @@
 """Render CHALLENGE.md, REVIEW.md and the review block of proposal.md from the record of a round.
 
-A person's recorded edits are applied, so a document rendered again shows the current state.
+A person's recorded edits are applied, so rendering a document again shows the current state.
 """
 
 import re
@@ -25,7 +25,7 @@ _TAG_MARK = "\0"  # cannot occur in cleaned text
 
 
 def render_review(record: ReviewRecord, *, number: int | None = None, same_vendor: bool = False) -> str:
-    """Render the document; `number` is the number of the record's file if it differs from the round."""
+    """Render the document. `number` is the number of the record's file if it differs from the round."""
     kind = record.kind
     head = [
         "---",
@@ -55,7 +55,7 @@ def review_block(record: ReviewRecord, *, iteration: int | None = None) -> revie
     """Return the review block of a challenge: earlier findings in their current state, then the new ones."""
     rows: list[Finding | PreviousFinding] = [*previous_findings(record), *round_findings(record)]
     lines = "\n".join(f"- {row.id} ({row.severity}, {row.state}): {one_line(_clean(row.title))}" for row in rows)
-    # Leave review tags to the block writer, which escapes them so that they can be read back.
+    # Leave review tags to the block writer, which escapes them so that they can be parsed back.
     summary = [_TAG_MARK.join(_TAG.split(text)) for text in _summary_texts(record)]
     texts = [embed_text(text).replace(_TAG_MARK, "<") for text in summary]
     parts = [f"**Verdict**: {record.verdict}", *texts, lines]
@@ -101,7 +101,7 @@ def _render_finding(finding: Finding) -> str:
         f"- **Found by**: {display_author(finding.by)}",
         f"- **State**: {finding.state}",
     ]
-    # A trailing number sign would be read as closing the heading.
+    # A trailing number sign would be parsed as closing the heading.
     title = re.sub(r"(?<!\S)(#+)$", r"\\\1", _line(finding.title))
     return f"### {finding.id}: {title}\n\n" + "\n".join(bullets)
 
@@ -191,7 +191,7 @@ def _before(before: FieldReader | None) -> str:
 
 
 def _tests(names: tuple[str, ...], known: frozenset[str]) -> str:
-    """List test names, marking those that failed before the first edit; a long list is cut."""
+    """List test names, marking those that failed before the first edit. Cut a long list."""
     shown = ", ".join(_code(name) + (" (known)" if name in known else "") for name in names[:MAX_TESTS])
     more = len(names) - MAX_TESTS
     return f"{shown} and {more} more" if more > 0 else shown

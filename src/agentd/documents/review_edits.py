@@ -1,7 +1,7 @@
 """Read a person's edits to CHALLENGE.md or REVIEW.md.
 
-The document is compared with its record: a changed state or severity, a removed or added finding. All other text
-may be edited freely. An edited verdict is reported but has no effect.
+The document is compared with its record: changed states and severities, removed and added findings. All other text may
+be edited freely. An edited verdict is reported but has no effect.
 """
 
 import re
@@ -28,7 +28,7 @@ _AROUND = " \t*_`\"'()[].,"
 
 @dataclass(frozen=True, slots=True)
 class FindingChange:
-    """A finding's new state or severity; a removed finding is withdrawn."""
+    """A finding's new state or severity. A removed finding is withdrawn."""
 
     id: str
     field: str
@@ -41,7 +41,7 @@ class FindingChange:
 
 @dataclass(frozen=True, slots=True)
 class AddedFinding:
-    """A finding that a person wrote; it has no id yet, and medium severity if none is given."""
+    """A finding written by a person. It has no id yet, and medium severity if none is given."""
 
     title: str
     severity: Severity
@@ -75,7 +75,7 @@ class _FindingHeading:
 
 
 class _Comparison:
-    """Compares the document with its record in one pass."""
+    """Compare the document with its record in one pass."""
 
     def __init__(self, document: Document, record: ReviewRecord) -> None:
         self.document = document
@@ -126,7 +126,7 @@ class _Comparison:
     def _compare_value(
         self, id_: str, name: str, current: FindingState | Severity, written: list[tuple[int, str]]
     ) -> None:
-        """Record a changed value; two different new values are a fault."""
+        """Record a changed value. Two different new values are a fault."""
         values = [(line, self._parse_value(name, text, line)) for line, text in written]
         changed = [(line, value) for line, value in values if value not in (None, current)]
         if len({value for _, value in changed}) > 1:

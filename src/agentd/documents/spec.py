@@ -212,7 +212,7 @@ def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading
 
 
 def _spans(units: list[_SpecHeading]) -> list[Span]:
-    """A unit ends with its section or earlier: a scenario at the next unit, a requirement at the next requirement."""
+    """Return each unit's span: to the end of its section, or before the next unit (scenario) or requirement."""
     spans: list[Span] = []
     next_unit = next_requirement = max((unit.section.span.end for unit in units), default=0) + 1
     for unit in reversed(units):
@@ -255,7 +255,7 @@ def render_spec(spec: Spec) -> str:
 
 
 def revise_spec(old_text: str, spec: Spec, name: str) -> str:
-    """Replace the spec; keep its version, dates and other frontmatter."""
+    """Replace the spec, keeping its version, dates and other frontmatter."""
     obsolete = "version" if spec.is_delta else "base_version"
     document = base.parse_document(frontmatter.remove_frontmatter_key(old_text, obsolete, name), name)
     head = frontmatter.revise_frontmatter(document, _spec_front(spec), keep=("version", "archived", "change"))
@@ -285,7 +285,7 @@ def _spec_front(spec: Spec) -> Mapping[str, Any]:
 
 
 def _spec_body(spec: Spec) -> str:
-    """Render the body; mandatory headings are written even if a delta has nothing under them."""
+    """Render the body. Required headings are written even if a delta has nothing under them."""
     parts = [f"# Spec: {heading_text(spec.title)}", "## Overview", embed_text(spec.overview, 2), "## Requirements"]
     parts += [_requirement_text(one) for one in spec.requirements]
     if spec.removed:
@@ -302,7 +302,7 @@ def _requirement_text(one: Requirement) -> str:
     parts = [f"### {heading_text(_name(one))}"]
     if one.priority:
         parts.append(f"**Priority**: {one.priority}")
-    parts.append(embed_text(one.text))  # a deeper heading could be read as a scenario or another requirement
+    parts.append(embed_text(one.text))  # a deeper heading could be parsed as a scenario or another requirement
     return "\n\n".join(part for part in parts if part)
 
 
@@ -311,7 +311,7 @@ def _removed_text(one: RemovedItem) -> str:
     if not one.reason:
         return f"- {name}"
     first, *rest = one.reason.replace("\r\n", "\n").strip().split("\n")
-    # This far indented, nothing starts a fence or a section.
+    # At this indentation, nothing starts a fence or a section.
     return base.trim_lines([f"- {name}", f"  - **Reason**: {first}", *(f"    {line}" for line in rest)])
 
 

@@ -13,7 +13,7 @@ _MARKED = re.compile(r"([*_]{1,3})(?=\S)")
 _MARKER = r"[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?"
 _BOLD = re.compile(_MARKER + r"(?:\*\*|__)(GIVEN|WHEN|THEN|AND|BUT):?(?:\*\*|__):?[ \t]*+(.*)", re.IGNORECASE)
 _PLAIN = re.compile(_MARKER + r"(GIVEN|WHEN|THEN|AND|BUT):?[ \t]++(.*)")
-# Only used if the two above find no WHEN with a THEN: a sentence may begin with these words too.
+# Only used if the two above find no WHEN with a THEN, because a sentence may begin with these words too.
 _LOOSE = re.compile(
     _MARKER + r"[*_]{0,3}(GIVEN|WHEN|THEN|AND|BUT|Given|When|Then|And|But):?[*_]{0,3}:?(?:[ \t]++(.*)|$)"
 )
@@ -29,9 +29,10 @@ _INNER_LOOSE = re.compile(r"`[^`]*+`|(?<!\S)(WHEN|THEN|When|Then):?(?!\S)\s*+")
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """An AND belongs to the keyword before it. `requirement` is empty if the scenario covers the whole spec.
+    """A scenario. An AND belongs to the keyword before it.
 
-    A requirement of another spec is prefixed with that spec's id: `other:R1`.
+    `requirement` is empty if the scenario covers the whole spec. A requirement of another spec is prefixed with that
+    spec's id: `other:R1`.
     """
 
     name: str
@@ -72,7 +73,7 @@ def _strip_markers(title: str) -> str:
 def parse_scenario(
     document: Document, section: Section, span: Span, parent: str, own_ids: Collection[str] = ()
 ) -> Scenario:
-    """Parse the scenario under a heading, up to the end of the span; `parent` is the enclosing requirement.
+    """Parse the scenario under a heading, up to the end of the span. `parent` is the enclosing requirement.
 
     `own_ids` are the ids of this spec: in the spec auth-flow, `Requirement: auth-flow:R1` means R1.
     """
@@ -112,7 +113,7 @@ def _steps(lines: Iterator[tuple[int, str]], references: Collection[int], *, loo
 
 
 def _with_gherkin(document: Document, span: Span) -> Iterator[tuple[int, str]]:
-    """Yield plain lines and those in a gherkin fence."""
+    """Yield plain lines and those inside a gherkin fence."""
     scanner = LineScanner()
     for line in range(span.start, span.end + 1):
         content = document.content(line)
@@ -124,7 +125,7 @@ def _with_gherkin(document: Document, span: Span) -> Iterator[tuple[int, str]]:
 
 
 def _continues_step(content: str, next_line: bool) -> bool:
-    """Whether a line continues the step above it: directly below it, or indented."""
+    """Return whether a line continues the step above it: it is directly below it, or indented."""
     return bool(content.strip()) and (next_line or content.startswith("  "))
 
 
@@ -162,7 +163,7 @@ def _group_steps(steps: list[_ScenarioStep]) -> tuple[tuple[str, ...], ...]:
 
 
 def _split_keywords(word: str, text: str, inner: re.Pattern[str]) -> list[tuple[str, str]]:
-    """Split `WHEN a THEN b` on one line; after THEN or AND, a plain word in capitals is just a word."""
+    """Split `WHEN a THEN b` on one line. After THEN or AND, an uppercase keyword counts only in bold."""
     if inner is not _INNER_BOLD and word not in ("GIVEN", "WHEN"):
         return [(word, text)]
     pieces: list[tuple[str, str]] = []
@@ -195,7 +196,7 @@ REQUIREMENT_PATTERN = re.compile(r"^###\s+((?:[A-Z]+-)?R\d+)(?::|\s+-)\s+(\S.*)$
 
 _LEVELS = ("###", "##", "####")
 _ARROW = re.compile(r"\s*+(?:→|->|=>)\s*+")
-_MAX_LENGTH = 1000  # characters; a longer entry under Removed or Renamed is not a title
+_MAX_LENGTH = 1000  # characters; anything longer under Removed or Renamed is not a title
 
 Unread = tuple[tuple[str, int], ...]
 
@@ -244,7 +245,7 @@ def named_requirement(text: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN)
 
 
 def requirement_from_match(match: re.Match[str]) -> RequirementName:
-    """Return id and title of a match; a custom pattern may lack a group for the title."""
+    """Return the id and title of a match. A custom pattern may lack a group for the title."""
     title = match[2] if match.re.groups > 1 else ""
     return RequirementName((match[1] if match.re.groups else match[0]) or "", (title or "").strip())
 
@@ -281,7 +282,7 @@ def read_renamed(document: Document, pattern: re.Pattern[str]) -> tuple[tuple[Re
 
 
 def _parse_rename(text: str, pattern: re.Pattern[str]) -> tuple[RequirementName, RequirementName] | None:
-    """Split at the first arrow with a requirement on both sides; titles may contain arrows too."""
+    """Split at the first arrow that has a requirement on both sides, because titles may contain arrows too."""
     for arrow in _ARROW.finditer(text):
         old, new = named_requirement(text[: arrow.start()], pattern), named_requirement(text[arrow.end() :], pattern)
         if old and new:

@@ -18,7 +18,7 @@ TASK_ID = re.compile(r"(data|logic|integration|testing|[0-9]{1,4})((?:\.[0-9]{1,
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """A file and the action on it; a missing action is reported as a fault."""
+    """A file and the action on it. A missing action is reported as a fault."""
 
     path: str
     action: TaskAction | None
@@ -51,13 +51,13 @@ class Task:
 
 
 def canonical_task_id(word: str) -> str:
-    """Convert `data.1` to `1.1`; anything that is not a task id is returned unchanged."""
+    """Convert `data.1` to `1.1`. Return anything that is not a task id unchanged."""
     match = TASK_ID.fullmatch(word)
     return _NUMBERS.get(match[1].lower(), match[1]) + match[2].lower() if match else word
 
 
 def layered_task_id(id_: str) -> str:
-    """Convert `1.1` to `data.1`; an id outside the four layers is returned unchanged."""
+    """Convert `1.1` to `data.1`. Return an id outside the four layers unchanged."""
     first, dot, rest = id_.partition(".")
     return f"{_LAYERS[first]}.{rest}" if dot and first in _LAYERS else id_
 
@@ -100,7 +100,7 @@ def cycle_message(cycle: Sequence[str]) -> str:
 
 
 def order_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
-    """Sort dependencies first, otherwise in file order; unknown dependencies are ignored."""
+    """Sort dependencies first, otherwise in file order. Ignore unknown dependencies."""
     groups: dict[str, list[Task]] = {}
     for task in tasks:
         groups.setdefault(task.id, []).append(task)
@@ -112,7 +112,7 @@ def order_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
 
 
 def _dependencies(tasks: Iterable[Task]) -> dict[str, list[str]]:
-    """Return the dependencies by id; a duplicate id has those of both tasks."""
+    """Return the dependencies by id. A duplicate id has those of both tasks."""
     depends: dict[str, list[str]] = {}
     for task in tasks:
         depends.setdefault(task.id, []).extend(task.depends_on)
@@ -120,7 +120,7 @@ def _dependencies(tasks: Iterable[Task]) -> dict[str, list[str]]:
 
 
 ACTIONS = "CREATE, MODIFY or DELETE"
-MAX_LENGTH = 10_000  # characters; a longer value is not a list of names
+MAX_LENGTH = 10_000  # characters; anything longer is not a list of names
 
 _PIECES = re.compile(r"`([^`]*+)`|[,;]|\s(?:and|&)\s")
 _ASIDE = re.compile(r"\([^()]*+\)")
@@ -135,7 +135,7 @@ _AROUND = " \t*_`\"'[](){}."
 
 @dataclass(slots=True)
 class TaskValueReader:
-    """Reads the values of one task and collects faults."""
+    """Parse the values of one task and collect faults."""
 
     id: str
     faults: list[DocumentFault] = field(default_factory=list)
@@ -144,7 +144,7 @@ class TaskValueReader:
         self.faults.append(DocumentFault(line, rule, f"task {self.id}: {message}" if self.id else message))
 
     def files(self, value: Any, line: int, *, literal: bool) -> list[TaskFile]:
-        """Parse one or more files; in YAML (`literal`) a path may contain spaces."""
+        """Parse one or more files. In YAML (`literal`), a path may contain spaces."""
         if isinstance(value, list):
             return [one for entry in value for one in self.files(entry, line, literal=literal)]
         if isinstance(value, dict):
@@ -195,7 +195,7 @@ class TaskValueReader:
         return TaskStatus.PENDING
 
     def references(self, value: Any, line: int) -> list[str]:
-        """Parse references such as `spec:R1`; a lone `R2` belongs to the spec before it. Custom ids are allowed."""
+        """Parse references such as `spec:R1`. A bare `R2` belongs to the spec before it. Custom ids are allowed."""
         found: list[str] = []
         spec = ""
         for word in self._split_words(value, line, "task-spec-ref", "the spec reference must be text"):
@@ -231,7 +231,7 @@ class TaskValueReader:
 
 
 def _requirement_id(word: str) -> str:
-    """Uppercase `r1` to R1; ids of any other form are returned unchanged."""
+    """Convert `r1` to R1. Return ids of any other form unchanged."""
     return word.upper() if _REQUIREMENT.fullmatch(word) else word
 
 

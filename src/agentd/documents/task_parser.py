@@ -35,7 +35,7 @@ _KEYS = {
 }
 _TASK_LABELS = frozenset({"file", "files", "spec", "spec ref", "depends", "depends on"})
 _KEY = re.compile(r"([ \t]*+)[\"']?([A-Za-z][A-Za-z_ -]*+)[\"']?[ \t]*+:(?=\s|$)")
-# Quoted text and comments are skipped, so that only bare numbers match.
+# Quoted text and comments match first, so only bare numbers are replaced.
 _BARE = re.compile(r"\"[^\"]*+\"|'[^']*+'|#.*|(?<![^\s,\[])[0-9]++(?:\.[0-9]++)++(?=[\s,\]]|$)")
 _TASK = re.compile(r"[*_`\[(]*+(task(?![a-z])\s*+(:?)[\s*_`\[(#]*+)?", re.IGNORECASE)
 _AFTER_ID = re.compile(r"[*_`\])]*+\s*+(?:[:.)\-–—][*_]*+)?\s*+")
@@ -47,7 +47,7 @@ _LAYER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TaskName:
-    """The id and title in a heading or checkbox. `called` is true for `Task …`."""
+    """The id and title in a heading or checkbox. `called` is True for `Task …`."""
 
     id: str
     title: str
@@ -79,7 +79,7 @@ def _canonical_key(word: str) -> str | None:
 
 
 def parse_task_name(text: str) -> TaskName:
-    """`Task 1.1: Title`, `1.1 Title`, `**data.1** Title`."""
+    """Parse a task's name: `Task 1.1: Title`, `1.1 Title`, `**data.1** Title`."""
     start = _TASK.match(text)
     rest = text[start.end() :] if start else text
     called = bool(start and start[1])
@@ -136,7 +136,7 @@ def _looks_like_block(document: Document, fence: Fence) -> bool:
 def parse_heading_task(
     document: Document, named: TaskName, span: Span, fence: Fence | None, layer: Layer | None
 ) -> tuple[Task | None, list[DocumentFault]]:
-    """Parse the task under a heading; without a YAML block, read its bullets."""
+    """Parse the task under a heading. Without a YAML block, read its bullets."""
     line = span.start
     reader = TaskValueReader(named.id)
     if fence is None:
@@ -204,13 +204,13 @@ def block_has_id(document: Document, fence: Fence) -> bool:
 
 
 def has_bullets(document: Document, span: Span, *, nested: bool) -> bool:
-    """Whether the lines have task fields; below a heading, indented ones belong to a list item."""
+    """Return whether the lines have task fields. Below a heading, indented ones belong to a list item."""
     found = read_fields(document, span, _TASK_LABELS)
     return bool(found) and (nested or not document.content(found[0].span.start)[:2].isspace())
 
 
 def read_bullets(document: Document, span: Span) -> tuple[RawTaskValues, str]:
-    """Return the labelled values, and the remaining text."""
+    """Return the labelled values and the remaining text."""
     raw = RawTaskValues()
     taken: set[int] = set()
     for found in read_fields(document, span, _KEYS):
@@ -324,7 +324,7 @@ def parse_checkbox_task(document: Document, span: Span, layer: Layer | None) -> 
 
 
 def checkbox_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
-    """Yield the span of each checkbox that starts a task, with the lines that belong to it; skip `taken` spans."""
+    """Yield the span of each checkbox that starts a task, with the lines that belong to it. Skip `taken` spans."""
     if not _ANY_CHECKBOX.search(document.text):
         return
     open_line, indent, last, blank = 0, 0, 0, False
@@ -356,7 +356,7 @@ def checkbox_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
 
 
 def has_checkbox_task(document: Document, span: Span) -> bool:
-    """Whether a checkbox in these lines has a task id."""
+    """Return whether a checkbox in these lines has a task id."""
     boxes = (CHECKBOX.match(content) for _, content in document.plain_lines(span))
     return any(parse_task_name(box[3] or "").id for box in boxes if box)
 

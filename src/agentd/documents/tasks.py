@@ -1,6 +1,6 @@
 """tasks.md: parse the task list in either notation, and set the status of a task.
 
-Faults in the content are returned as data; only text that is not a document raises.
+Faults in the content are returned as data. Only text that is not a document raises an error.
 """
 
 import re
@@ -52,7 +52,7 @@ def parse_tasks(text: str, name: str = TASKS_FILE) -> TaskList:
 
 
 def read_tasks(document: Document, front: Frontmatter, earlier: tuple[DocumentFault, ...] = ()) -> TaskList:
-    """Parse the tasks; `earlier` are faults found before."""
+    """Parse the tasks. `earlier` are faults that were already found."""
     faults = list(earlier)
     version: int | None = None
     change_id = ""
@@ -113,7 +113,7 @@ def _drop_checklist_faults(
 
 
 def _section_ends(document: Document) -> list[tuple[Section, int]]:
-    """Return each section with the last line of a task in it: before the next heading of its level or next task."""
+    """Return each section with its last line, or the line before the next task if that comes first."""
     found: list[tuple[Section, int]] = []
     limit = len(document.lines)
     for section in reversed(document.sections):
@@ -132,7 +132,7 @@ def _read_heading(
     layer: Layer | None,
     faults: list[DocumentFault],
 ) -> list[Task] | None:
-    """Return the task of a heading, if it is valid; None if the heading does not start a task."""
+    """Return the task of a heading if it is valid; None if the heading does not start a task."""
     heading = section.heading
     if heading.level < 2:
         return None
@@ -146,7 +146,7 @@ def _read_heading(
 
 
 def _is_task(document: Document, named: task_parser.TaskName, fence: Fence | None, own: Span) -> bool:
-    """`Task 1.1` and `Task:` start a task; any other heading needs an id, and a block or bullets."""
+    """Return whether a heading starts a task: `Task 1.1` and `Task:` do; others need an id, and a block or bullets."""
     if named.called and (named.id or named.colon):
         return True
     if fence is not None:
@@ -267,7 +267,7 @@ def render_tasks(tasks: TaskList) -> str:
 
 
 def revise_tasks(old_text: str, new: TaskList, name: str = TASKS_FILE) -> str:
-    """Replace the task list; keep other frontmatter and the status of tasks that remain."""
+    """Replace the task list, keeping other frontmatter and the status of tasks that remain."""
     document = base.parse_document(old_text, name)
     old = {(task.id, task.title): task.status for task in parse_tasks(old_text, name).tasks}
     tasks = tuple(replace(task, status=old.get((task.id, one_line(task.title)), task.status)) for task in new.tasks)
@@ -331,7 +331,7 @@ def _files(task: Task) -> list[str]:
 
 
 def _fits_one_line(file: TaskFile) -> bool:
-    """Whether the path, written on one line, is read back unchanged."""
+    """Return whether the path, written on one line, parses back unchanged."""
     return TaskValueReader("").files(file.path, 0, literal=True) == [TaskFile(file.path, None)]
 
 

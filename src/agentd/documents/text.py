@@ -19,7 +19,7 @@ _YAML = re.compile(r"[ \t#]|-(?:[ \t]|$)|([A-Za-z_][\w-]*+:)(?:[ \t]|$)")
 
 
 class InvalidDocument(FormatInvalid):
-    """A document that cannot be read, with its file and line."""
+    """A document that cannot be parsed, with its file and line."""
 
     def __init__(self, file: str, line: int, problem: str) -> None:
         super().__init__(f"{file}:{line}: {problem}")
@@ -29,7 +29,7 @@ class InvalidDocument(FormatInvalid):
 
 
 class LineKind(IntEnum):
-    """What a line is part of. Headings, lists and fields are only read from TEXT."""
+    """What a line is part of. Headings, lists and fields are only parsed from TEXT."""
 
     TEXT = 0
     FRONTMATTER = 1
@@ -42,7 +42,7 @@ _KINDS = tuple(LineKind)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Lines from start to end, inclusive; an empty span ends before it starts."""
+    """Lines from start to end, inclusive. An empty span ends before it starts."""
 
     start: int
     end: int
@@ -62,14 +62,14 @@ class Heading:
 
     @property
     def key(self) -> str:
-        """The normalized title: both `**Why:**` and `2. Why` give `why`."""
+        """Return the normalized title: both `**Why:**` and `2. Why` give `why`."""
         key = self.title.strip(" \t*_:")
         return (_NUMBER.sub("", key, count=1) if key[:1] in _DIGITS else key).casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A code block including its fence lines; an unclosed one runs to the end."""
+    """A code block including its fence lines. An unclosed one runs to the end."""
 
     span: Span
     info: str
@@ -82,7 +82,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and everything up to the next heading of the same or a higher level. `own` stops at any heading."""
+    """A heading and everything up to the next heading of the same or a higher level; `own` ends at any heading."""
 
     heading: Heading
     span: Span
@@ -131,7 +131,7 @@ class LineScanner:
 
     @property
     def closing(self) -> str:
-        """The line that would close the open fence or comment; empty if none is open."""
+        """Return the line that would close the open fence or comment; empty if none is open."""
         return "-->" if self._comment else self._fence
 
 
@@ -162,7 +162,7 @@ class Document:
 
     @property
     def newline(self) -> str:
-        """The line ending, taken from the first line."""
+        """Return the line ending of the document, taken from the first line."""
         return "\r\n" if self.lines and self.lines[0].endswith(("\r\n", "\r")) else "\n"
 
     def content(self, line: int) -> str:
@@ -173,7 +173,7 @@ class Document:
         return _KINDS[self.kinds[line - 1]]
 
     def plain_lines(self, span: Span) -> Iterator[tuple[int, str]]:
-        """Yield number and content of the lines that are neither code nor comment."""
+        """Yield the number and content of lines that are neither code nor comments."""
         for line in range(span.start, span.end + 1):
             if not self.kinds[line - 1]:  # LineKind.TEXT
                 yield line, self.contents[line - 1]
@@ -201,7 +201,7 @@ class Document:
         return self.replace_all([(span, text)])
 
     def replace_all(self, edits: Iterable[tuple[Span, str]]) -> str:
-        """Return the text with these spans replaced; they must not overlap. An empty span inserts."""
+        """Return the text with these spans replaced. They must not overlap; an empty span inserts."""
         pieces: list[str] = []
         done = 0
         for span, text in sorted(edits, key=lambda edit: (edit[0].start, edit[0].end)):
@@ -214,7 +214,7 @@ class Document:
         return "".join(pieces)
 
     def insert(self, line: int, text: str) -> str:
-        """Return the text with `text` inserted before a line; one past the last line appends."""
+        """Return the text with `text` inserted before a line. One past the last line appends."""
         if line > len(self.lines) and self.text and not self.text.endswith("\n"):
             text = self.newline + text
         return self.replace(Span(line, line - 1), text)
@@ -340,16 +340,16 @@ def _reject_binary(text: str, name: str) -> None:
 
 
 def _frontmatter(contents: tuple[str, ...]) -> Span | None:
-    """Return the span from a first line `---` to the next `---`; an unclosed one is a horizontal rule.
+    """Return the span from a `---` on the first line to the next `---`; an unclosed one is a horizontal rule.
 
-    After leading blank lines it could be a horizontal rule too, so every line must look like YAML.
+    After leading blank lines, `---` could be a horizontal rule too, so every line must look like YAML.
     """
     start = next((number for number, content in enumerate(contents, 1) if content.strip()), 0)
     if not start or contents[start - 1].rstrip() != "---":
         return None
     sure = start == 1
     for number, content in enumerate(contents[start:], start + 1):
-        # An unindented tag is not YAML: the body has begun, and a `---` in a review block closes nothing.
+        # An unindented tag is not YAML: the body has begun, and a `---` inside a review block closes nothing.
         if content.startswith("<") and not content.startswith("<<"):
             return None
         if content.startswith(("---", "...")) and content.rstrip() in ("---", "..."):

@@ -1,7 +1,7 @@
-"""Read a verdict from text: for folders without records, and for a judge that answered in text.
+"""Read a verdict from text, for folders without records and for judges that answered in text.
 
 Only four forms count: a `**Verdict**: X` line, a `## Verdict` section, one ticked box among several, and the status
-of a review block. Prose never counts. If forms disagree, or one cannot be read, the verdict is UNKNOWN.
+of a review block. Prose never counts. If forms disagree, or one cannot be parsed, the verdict is UNKNOWN.
 """
 
 import re
@@ -24,7 +24,7 @@ class SelfReviewResult(StrEnum):
 
 
 def read_self_review(text: str) -> SelfReviewResult:
-    """Return the last `<review>PASS</review>` in an agent's text; inside a fence or code it is a quotation."""
+    """Return the last `<review>PASS</review>` marker in an agent's text, ignoring quotations in fences or code."""
     scanner = LineScanner()
     lines = text.replace("\r\n", "\n").split("\n")
     plain = (line for line in lines if scanner.feed(line) is LineKind.TEXT)
@@ -35,7 +35,7 @@ def read_self_review(text: str) -> SelfReviewResult:
 
 
 def _bare_marker(line: str) -> str:
-    """Unwrap a line that consists only of a marker in code: that one counts."""
+    """Unwrap a line that consists only of a marker in code, because such a marker counts."""
     return line.strip("` \t*") if line.lstrip().startswith("`<") else line
 
 
@@ -68,7 +68,7 @@ _HEADINGS = frozenset({"verdict", "final verdict", "overall verdict"})
 
 @dataclass(frozen=True, slots=True)
 class VerdictReading:
-    """The verdict of a text. Without one it is unfilled, or unknown with the reason."""
+    """The verdict of a text. If there is none, it is unfilled, or unknown with the reason."""
 
     verdict: AnyVerdict | None = None
     line: int | None = None
@@ -89,7 +89,7 @@ class _VerdictBox:
 
 
 def read_verdict(text: str, kind: str, name: str = "the answer") -> VerdictReading:
-    """Read the verdict; `kind` is challenge or review, as in a record."""
+    """Read the verdict. `kind` is challenge or review, as in a record."""
     verdicts: Verdicts = ChallengeVerdict if kind == "challenge" else ReviewVerdict
     try:
         document = base.parse_document(text, name)
@@ -102,7 +102,7 @@ def read_verdict(text: str, kind: str, name: str = "the answer") -> VerdictReadi
 
 
 def _combine(readings: list[VerdictReading], kind: str) -> VerdictReading:
-    """Return the common verdict of all filled forms, or the reason why there is none."""
+    """Return the verdict that all filled-in forms share, or the reason why there is none."""
     filled = [reading for reading in readings if not reading.unfilled]
     if not filled:
         return readings[0] if readings else VerdictReading(why=f"the text contains no {kind} verdict")
@@ -119,9 +119,9 @@ def _combine(readings: list[VerdictReading], kind: str) -> VerdictReading:
 
 
 def parse_verdict_phrase(text: str, verdicts: Verdicts, *, template: bool = False) -> VerdictReading:
-    """Parse a text as a verdict. APPROVED must be alone; other verdicts may be followed by a remark.
+    """Parse a text as a verdict. APPROVED must stand alone; other verdicts may be followed by a remark.
 
-    With `template` the remark is the wording of a form, so APPROVED may have one too.
+    With `template`, the remark is the wording of a form, so APPROVED may have one too.
     """
     text = _COMMENT.sub("", text).strip()
     shown = f"'{text[:60]}'"
@@ -151,7 +151,7 @@ def _first_word(text: str) -> re.Match[str] | None:
 
 
 def _is_placeholder(text: str) -> bool:
-    """Whether the text is empty, says to be done later, is in brackets, or lists several verdicts to choose from."""
+    """Return whether the text is empty, a placeholder such as TBD, in brackets, or a choice of several verdicts."""
     if len(text) > MAX_LENGTH:
         return False
     left, count = _WORD.subn(" ", text)
@@ -174,7 +174,7 @@ def _read_block(block: review_blocks.ReviewBlock | None, verdicts: Verdicts) -> 
 
 
 def _read_forms(document: Document, hidden: list[Span], verdicts: Verdicts) -> list[VerdictReading]:
-    """Read lines, sections and boxes, in this order; skip lines in hidden spans."""
+    """Read verdict lines, sections and boxes, in this order. Skip lines in hidden spans."""
     plain = _visible_lines(document, hidden)
     lines: list[VerdictReading] = []
     boxes: list[_VerdictBox] = []
@@ -201,7 +201,7 @@ def _visible_lines(document: Document, hidden: list[Span]) -> Lines:
 
 
 def _read_value(plain: Lines, at: int, end: int, value: str, verdicts: Verdicts) -> VerdictReading:
-    """Read the value of a verdict line; it may be on a following line, or continue as a sentence."""
+    """Read the value of a verdict line. It may be on a following line, or continue as a sentence."""
     line = plain[at][0]
     if not value.strip(_BOLD):
         at = next((n for n in range(at + 1, min(at + 4, end)) if plain[n][1].strip(_BOLD)), end)
@@ -238,7 +238,7 @@ def _read_sections(
 
 
 def _read_boxes(boxes: list[_VerdictBox], verdicts: Verdicts) -> list[VerdictReading]:
-    """Accept exactly one ticked box among several; boxes may have remarks if all of them do."""
+    """Accept exactly one ticked box among several. Boxes may have remarks if all of them do."""
     if not boxes:
         return []
     ticked = [box for box in boxes if box.ticked]
@@ -252,7 +252,7 @@ def _read_boxes(boxes: list[_VerdictBox], verdicts: Verdicts) -> list[VerdictRea
 
 
 def _parse_box(line: int, content: str) -> _VerdictBox | None:
-    """Parse a verdict box; `- [x] Approved by the team` is none, `- [x] APPROVED with care` is a doubtful one."""
+    """Parse a verdict box. `- [x] Approved by the team` is none; `- [x] APPROVED with care` is a doubtful one."""
     match = _BOX.match(content)
     word = _first_word(match[2][:MAX_LENGTH]) if match else None
     if match is None or word is None:

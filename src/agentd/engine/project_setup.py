@@ -1,4 +1,4 @@
-"""What `init` lays down in a repository. A file that is there is never touched unless asked to."""
+"""Write the files of `agentd init`. Existing files are kept, except a configuration to be replaced or without roles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +22,10 @@ SEATED = "roles filled in"
 
 @dataclass(frozen=True)
 class SetupResult:
-    """The files by their path from the repository's top: written, kept, replaced (with a copy kept), or SEATED.
+    """What setup did to each file.
 
-    `skills` are the commands for a person's own sessions: written, refreshed, kept, or left alone and why.
+    `files` are paths relative to the repository's top: written, kept, replaced (with a backup copy), or SEATED.
+    `skills` are the commands for a person's own sessions: written, refreshed, kept, or skipped, with the reason.
     """
 
     files: Mapping[str, str]
@@ -38,7 +39,7 @@ class SetupResult:
 
     @property
     def to_keep(self) -> tuple[str, ...]:
-        """What belongs into git; a skill that is another's is left to them."""
+        """Return the files to commit. Skills that are not agentd's are excluded."""
         return (*self.files, *(name for name, word in self.skills.items() if word in OURS))
 
     @property
@@ -52,7 +53,7 @@ def set_up_project(
     repo: git.Repository, root: Path, roles: Mapping[Role, str], checks: Sequence[CheckSettings], replace_config: bool
 ) -> SetupResult:
     home = root / "agentd"
-    name = root.name.encode(errors="surrogateescape").decode(errors="replace")  # a folder's name need not be UTF-8
+    name = root.name.encode(errors="surrogateescape").decode(errors="replace")  # folder names need not be UTF-8
     config = render_template(name, roles, checks)
     filled = _with_roles(home / "config.toml", roles)
     wanted = {home / "config.toml": config, home / ".gitignore": GITIGNORE}
@@ -77,26 +78,26 @@ def set_up_project(
 
 
 def uncommitted_files(repo: git.Repository, outcome: SetupResult) -> list[str]:
-    """Of these files, what git does not have yet; a change somebody is working on is none of our business."""
+    """Return the files of this setup with uncommitted changes; other changes in the repository are ignored."""
     rows = git.run(repo.top, "status", "--porcelain", "--untracked-files=all", "-z", "--", *outcome.to_keep).split("\0")
     return [row[3:] for row in rows if row]
 
 
 def ignored_files(repo: git.Repository, outcome: SetupResult) -> list[str]:
-    """What git will not keep of it, because a .gitignore says so."""
+    """Return the files that git will not track because a .gitignore excludes them."""
     only = ("--others", "--ignored", "--exclude-standard")
     names = git.run(repo.top, "ls-files", "-z", *only, "--", *outcome.to_keep)
     return [name for name in names.split("\0") if name]
 
 
 def commit_setup(repo: git.Repository, names: Sequence[str]) -> None:
-    """Commit these and nothing else; what is staged besides stays staged."""
+    """Commit these files and nothing else; other staged changes stay staged."""
     git.run(repo.top, "add", "--", *names)
     git.run(repo.top, "commit", "--quiet", "--message", "Set up agentd", "--only", "--", *names)
 
 
 def _with_roles(path: Path, roles: Mapping[Role, str]) -> str:
-    """The configuration that waits for an agent, with its roles; empty where none waits, or there is none yet."""
+    """Return an existing configuration with its unassigned roles filled in; empty if there is nothing to fill in."""
     if not roles or not path.is_file():
         return ""
     text = files.read(path).decode(errors="surrogateescape")

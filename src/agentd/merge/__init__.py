@@ -2,7 +2,7 @@
 
 units         a spec split into the units that are compared; conflict markers
 decision      what the change asks for, and what happens to each unit
-spec_changes  that as data: touches and conflicts
+spec_changes  the result as data: touches and conflicts
 merged_text   the main spec with the change merged in
 three_way     the operations: merge, rebase, list what a change touches
 """

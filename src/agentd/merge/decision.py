@@ -1,10 +1,9 @@
-"""The three-way decision, unit by unit: keep what the main spec has, take what the change says, or neither.
+"""The three-way decision for each unit: keep the main spec's version, take the change's, or neither (a conflict).
 
-All three texts are first put into the same words: what the change renames has its new id, and a scenario that
-names several requirements no longer names those that either side removed. So such a scenario stays while one of
-its requirements stays, and with it what the other side did to its text; only when all of them are removed by the
-change does it go with them. Another id that others gave cannot be seen in the main spec: there one requirement is
-gone and one is new.
+All three texts are aligned first: renamed requirements get their new id, and a scenario that names several requirements
+no longer names those that either side removed. So such a scenario remains, with the other side's edits, as long as one
+of its requirements remains; it is removed only if the change removes all of them. If others gave a requirement a new
+id, the main spec does not show that: one requirement is gone, and another is new.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from agentd.merge.units import Key, RequirementUnit, ScenarioUnit, SpecUnits
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRemoval:
-    """A scenario to be removed: by its title, and by its requirement where the entry names that too."""
+    """A scenario to remove, identified by its title and, if the entry names one, its requirement."""
 
     entry: RemovedItem
     requirement: str | None = None
@@ -29,7 +28,7 @@ class ScenarioRemoval:
 
 @dataclass(frozen=True, slots=True)
 class MergeIntent:
-    """Entries are named as they are called afterwards: what is renamed from R4 to R7 is written as R7."""
+    """What a change wants. Entries go by their new names: a requirement renamed from R4 to R7 is R7."""
 
     parsed: SpecUnits
     removed: Mapping[str, RemovedItem]
@@ -59,13 +58,13 @@ def read_intent(parsed: SpecUnits) -> MergeIntent:
 
 
 def refuse_lost_headings(parsed: SpecUnits) -> None:
-    """Raise for headings among the requirements of a delta that a merge would lose."""
+    """Raise InvalidDocument for headings among a delta's requirements that a merge would lose."""
     for heading in parsed.spec.strays:
         raise _bad(parsed, heading.line, f"'{heading.title[:60]}' is not a requirement and would be lost")
 
 
 def _drop(parsed: SpecUnits, entry: RemovedItem) -> ScenarioRemoval:
-    """R2 in a line `- **Requirement**: R2` below the entry; empty for `none`, a scenario of the whole spec."""
+    """Read a removed scenario, with R2 from a line `- **Requirement**: R2` below it; `none` means the whole spec."""
     below = Span(entry.span.start + 1, entry.span.end)
     for found in read_fields(parsed.document, below, {"requirement"}):
         return ScenarioRemoval(
@@ -107,7 +106,7 @@ class MergeSide(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequirementDecision:
-    """One requirement on three sides, by its id afterwards. `title` is the one that the change wants for it."""
+    """One requirement on three sides, by its new id. `title` is the title the change wants."""
 
     id: str
     base: RequirementUnit | None
@@ -136,7 +135,7 @@ class ScenarioDecision:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What becomes of every unit. `drops` are the removed scenarios, by the line of their entry."""
+    """The decision for every unit. `drops` are the removed scenarios, by the line of their entry."""
 
     main: SpecUnits
     base: SpecUnits
@@ -150,7 +149,7 @@ class MergePlan:
 def plan_merge(main: SpecUnits, intent: MergeIntent, base: SpecUnits) -> MergePlan:
     _refuse_taken(intent, base)
     names = intent.names
-    # If main has both ids, the new one is another requirement, and nothing is renamed.
+    # If main has both ids, the new one belongs to another requirement, and nothing is renamed.
     names_there = {old: new for old, new in names.items() if old in base.requirements and new not in main.requirements}
     before = {names.get(id_, id_): one for id_, one in base.requirements.items()}
     now = {names_there.get(id_, id_): one for id_, one in main.requirements.items()}
@@ -203,7 +202,7 @@ def _requirements(
 
 
 def is_id_taken(rename: RenamedRequirement, main: SpecUnits) -> bool:
-    """Whether others use the new id for another requirement."""
+    """Return whether others use the new id for another requirement."""
     old, new = rename.old.id, rename.new.id
     return old != new and old in main.requirements and new in main.requirements
 
@@ -224,7 +223,7 @@ def _written(
     rename: RenamedRequirement | None,
     title: str,
 ) -> RequirementDecision:
-    """An entry with nothing below its heading keeps the text."""
+    """Decide a requirement that the change does not remove. An entry without a body keeps the text."""
     words = entry.words if entry and (entry.words or base is None) else base.words if base else ""
     name = (id_, title)
     if base and theirs:
@@ -242,7 +241,7 @@ def _written(
 def _title(
     intent: MergeIntent, base: RequirementUnit | None, entry: RequirementUnit | None, rename: RenamedRequirement | None
 ) -> str:
-    """Return the title that the change asks for; repeating the old one asks for nothing."""
+    """Return the title that the change asks for; repeating the old title does not count."""
     old = base.title if base else ""
     wanted = {one for one in (rename.new.title if rename else "", entry.title if entry else "") if one and one != old}
     if len(wanted) > 1 and rename and entry:
@@ -274,9 +273,9 @@ def _aligned(parsed: SpecUnits, names: Mapping[str, str], gone: Collection[str])
 def _drops(
     intent: MergeIntent, sides: _Sides, before: Collection[str], gone_there: frozenset[str]
 ) -> dict[int, tuple[Key, ...]]:
-    """Which scenario each entry under Removed means: in the base; otherwise in the main spec.
+    """Return which scenarios each entry under Removed means: those in the base, otherwise those in the main spec.
 
-    A scenario that moved to another requirement in the main spec still exists.
+    A scenario that was moved to another requirement in the main spec still exists.
     """
     base, main, _ = (_by_title(side) if intent.drops else {} for side in sides)
     names, entries = intent.names, sides[2]
@@ -304,7 +303,7 @@ def _drops(
 
 
 def _elsewhere(one: ScenarioUnit, there: Iterable[ScenarioUnit], before: Collection[str]) -> list[Key]:
-    """Scenarios of the main spec that say the same, for a requirement that the base does not know."""
+    """Return scenarios of the main spec with the same text, for a requirement that is not in the base."""
     return [
         other.key
         for other in there
@@ -313,7 +312,7 @@ def _elsewhere(one: ScenarioUnit, there: Iterable[ScenarioUnit], before: Collect
 
 
 def _owners(one: ScenarioUnit, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The requirement that it goes by: in its text, and in the merge."""
+    """Return the scenario's requirement, as its text names it and as the merge does."""
     written = one.written[0] if one.written else ""
     return names.get(written, written), one.requirement
 

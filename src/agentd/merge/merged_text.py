@@ -14,7 +14,7 @@ from agentd.merge.units import ACCEPTANCE_CRITERIA, Key, ScenarioUnit, SpecUnits
 
 
 class LineEditor:
-    """Collects edits and writes them in one pass. Lines are given without endings."""
+    """Collect edits and write them in one pass. Lines are given without line endings."""
 
     def __init__(self, parsed: SpecUnits) -> None:
         self._sheet = parsed
@@ -28,7 +28,7 @@ class LineEditor:
         self._after: dict[int, list[Sequence[str]]] = {}
 
     def cut(self, span: Span) -> None:
-        """Remove a unit; of the blank lines before and after it, the longer run is kept."""
+        """Remove a unit. Of the blank lines before and after it, the longer run is kept."""
         self._cut.update(range(span.start, self._sheet.last_line(span) + 1))
 
     def replace(self, span: Span, lines: Sequence[str]) -> None:
@@ -46,7 +46,7 @@ class LineEditor:
             self._instead[span.start] = written
 
     def put(self, line: int, lines: Sequence[str]) -> None:
-        """Insert a unit after this line, behind earlier insertions there; 0 is the top."""
+        """Insert a unit after this line, behind earlier insertions there. Line 0 is the top."""
         self._after.setdefault(line, []).append(lines)
 
     def text(self) -> str:
@@ -70,7 +70,7 @@ class _LineWriter:
     def __init__(self, newline: str) -> None:
         self._newline = newline
         self._out: list[str] = []
-        self._blanks = 0  # how many blank lines it ends with
+        self._blanks = 0  # blank lines at the end of the output
         self._waiting: list[str] = []
         self._is_leaving = False
         self._needs_blank = False
@@ -100,7 +100,7 @@ class _LineWriter:
             self._needs_blank = True
 
     def finished(self) -> list[str]:
-        if self._is_leaving:  # no gap is needed at the end of the text
+        if self._is_leaving:  # no blank lines are needed at the end of the text
             del self._out[len(self._out) - self._blanks :]
             self._out += self._waiting
         return self._out
@@ -110,12 +110,12 @@ class _LineWriter:
         self._blanks = blanks
 
     def _part(self) -> None:
-        """Add a blank line if there is none."""
+        """Add a blank line unless the output ends with one."""
         if self._out and not self._blanks:
             self._add([self._newline], blanks=1)
 
     def _settle(self) -> None:
-        """Keep the longer run of blank lines around removed lines."""
+        """Around removed lines, keep the longer run of blank lines."""
         if self._is_leaving and len(self._waiting) > self._blanks:
             del self._out[len(self._out) - self._blanks :]
             self._add(self._waiting, blanks=len(self._waiting))
@@ -124,7 +124,7 @@ class _LineWriter:
 
 
 def write_merged(plan: MergePlan) -> str:
-    """Return the new text, after checking that it reads back as decided."""
+    """Return the new text, after checking that it parses back as decided."""
     editor = LineEditor(plan.main)
     _edit_requirements(plan, editor)
     _edit_scenarios(plan, editor)
@@ -194,7 +194,7 @@ def _referred(plan: MergePlan, there: ScenarioUnit) -> ScenarioUnit:
 
 
 def _edit_groups(plan: MergePlan, editor: LineEditor) -> None:
-    """Headings under Acceptance Criteria that name a requirement follow it."""
+    """Rename or remove headings under Acceptance Criteria along with the requirement they name."""
     names = plan.intent.names
     for id_, section in plan.main.groups:
         line = section.heading.line
@@ -214,7 +214,7 @@ def _new_requirements(plan: MergePlan) -> list[RequirementDecision]:
 
 
 def _new_scenarios(plan: MergePlan) -> list[ScenarioUnit]:
-    """Return them in the order of the change, grouped by requirement."""
+    """Return the new scenarios in the order of the change, grouped by requirement."""
     found = [one.entry for one in plan.scenarios if one.entry and one.theirs is None and one.take is MergeSide.YOURS]
     groups: dict[str, list[ScenarioUnit]] = {}
     for one in sorted(found, key=lambda one: one.span.start):
@@ -241,7 +241,7 @@ def _put_requirements(plan: MergePlan, editor: LineEditor, inside: dict[str, lis
 
 
 def requirements_end(parsed: SpecUnits, editor: LineEditor) -> int:
-    """Return the line after which to add a requirement; adds a Requirements section if there is none."""
+    """Return the line after which to add a requirement. Add a Requirements section if there is none."""
     document = parsed.document
     last = max(parsed.requirements.values(), key=lambda one: one.line, default=None)
     if last:
@@ -257,7 +257,7 @@ def requirements_end(parsed: SpecUnits, editor: LineEditor) -> int:
 
 
 def _put_scenarios(plan: MergePlan, editor: LineEditor) -> tuple[dict[str, list[list[str]]], list[ScenarioUnit]]:
-    """Insert them next to similar ones; return those of new requirements, and those left over."""
+    """Insert new scenarios next to similar ones. Return those of new requirements, and those left over."""
     main, parsed, names = plan.main, plan.intent.parsed, plan.intent.names
     siblings = _last_of_each(plan)
     level = _inside_level(plan.main)
@@ -291,7 +291,7 @@ def _last_of_each(plan: MergePlan) -> dict[str, ScenarioUnit]:
 
 
 def _inside_level(main: SpecUnits) -> int:
-    """Return the heading level of scenarios inside requirements; 0 if the main spec lists them separately."""
+    """Return the heading level of scenarios inside requirements, or 0 if the main spec lists them separately."""
     named = [one for one in main.scenarios.values() if one.refs]
     return named[0].level if named and all(one.is_inside for one in named) else 0
 
@@ -310,7 +310,7 @@ def _put_under_criteria(plan: MergePlan, editor: LineEditor, scenarios: list[Sce
         there = [one.level for one in main.scenarios.values() if one.span.start in section.span]
         level = there[-1] if there and not main.groups else section.heading.level + 1
     for one in scenarios:
-        # Below a heading that names a requirement, a scenario of the whole spec would be read as its own.
+        # Below a heading that names a requirement, a scenario of the whole spec would be parsed as the requirement's.
         line = top if main.groups and not one.refs else end
         editor.put(line, units.scenario_lines(parsed, one, level, names, is_named_by_place=False))
 

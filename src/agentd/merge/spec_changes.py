@@ -1,7 +1,7 @@
-"""What a merge tells: what a change does to a spec, and where it meets what others did. As data, for any face.
+"""The results of a merge as data: what a change does to a spec, and where it conflicts with others' changes.
 
 Names have one form: `auth-flow:R2` is a requirement, `auth-flow:R2/Signed-in user` a scenario of it,
-`auth-flow:/Unknown path` a scenario of the whole spec, `auth-flow` the spec. What is renamed goes by its old id.
+`auth-flow:/Unknown path` a scenario of the whole spec, and `auth-flow` the spec. Renamed units keep their old id here.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class TouchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpecTouch:
-    """One thing that a change does. A rename to another id touches both ids."""
+    """One thing that a change does. A rename to a new id touches both ids."""
 
     kind: UnitKind
     name: str
@@ -39,7 +39,7 @@ class SpecTouch:
 
 @dataclass(frozen=True, slots=True)
 class SpecConflict:
-    """One unit that both sides changed, with its three texts; None where it is not there."""
+    """A unit that both sides changed, with its three texts; a text is None where the unit does not exist."""
 
     kind: UnitKind
     name: str
@@ -107,7 +107,7 @@ def _clashes(plan: MergePlan, decision: RequirementDecision, spec: str) -> Itera
 
 
 def wanted_lines(plan: MergePlan, decision: RequirementDecision) -> list[str]:
-    """A requirement as the change wants it: its entry, or the base's text under the new heading."""
+    """Return a requirement as the change wants it: its entry, or the base's text under the new heading."""
     if decision.is_removed:
         return []
     parsed, one = (

@@ -1,10 +1,10 @@
-"""Merge, rebase, and what a change touches: texts in, texts out.
+"""Merge and rebase specs, and list what a change touches: text in, text out.
 
-`main` is the main spec as it is now, `base` as it was when the change began, None where there is none; `yours` is
-the change's spec, a delta or a whole new one. Each unit is decided by itself: changed on one side it is that
-side's, changed on both to the same words it is fine, and to other words it is a conflict. The text of a requirement
-and its heading are two units, so a rename and a new text do not meet. What cannot be read in one way only is
-refused (FormatInvalid), and so is a rename to an id that the base has: ids are not used twice.
+`main` is the current main spec and `base` the main spec when the change began, None if there is none; `yours` is the
+change's spec, either a delta or a whole new spec. Each unit is decided separately: if one side changed it, that side
+wins; if both made the same change, it is taken; if they differ, it is a conflict. A requirement's text and its heading
+are separate units, so a rename does not conflict with a new text. Ambiguous text is refused (FormatInvalid), and so is
+a rename to an id that the base uses: ids are not reused.
 """
 
 import re
@@ -114,7 +114,7 @@ def _head(parsed: SpecUnits, one: RequirementUnit | None) -> list[str]:
 def _renew_scenario(
     plan: MergePlan, editor: LineEditor, entry: ScenarioUnit, decision: ScenarioDecision, has_place: bool
 ) -> None:
-    """`has_place`: the heading of its requirement stays above it, however the conflict is resolved."""
+    """Update a scenario. `has_place`: its requirement's heading stays above it, however the conflict is resolved."""
     there, names = decision.theirs, plan.intent.names
     if decision.take is MergeSide.NEITHER:
         editor.replace(entry.span, _three_scenarios(plan, entry, decision))
@@ -179,7 +179,7 @@ def _renew_drops(plan: MergePlan, editor: LineEditor) -> None:
             if keys and keys[0][0] != plan.intent.names.get(drop.requirement, drop.requirement):
                 lines[drop.field - span.start] = _pin(keys)
         elif there.get(drop.entry.title, []) not in ([], list(keys)):
-            # Others have a scenario of this title too; if none is meant, the entry is removed.
+            # Others have a scenario with this title too. If none is meant, remove the entry.
             lines = [*lines, _pin(keys)] if keys else []
         if any(decisions[key].take is MergeSide.NEITHER for key in keys):
             _mark_lines(editor, span, lines, _scenario_texts(plan, decisions[keys[0]]))
@@ -220,7 +220,7 @@ _ASIDE = ("Removed", "Removed Requirements", "Renamed", "Renamed Requirements")
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """The new main spec, None if there is none. With a conflict it is the old one, and nothing is merged."""
+    """The new main spec, or None if there is none. On conflict it is the old text, and nothing is merged."""
 
     text: str | None
     touches: tuple[SpecTouch, ...]
@@ -243,7 +243,7 @@ class RebaseResult:
 def merge_spec(
     main: str | None, yours: str, base: str | None, name: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> MergeResult:
-    """`name` is the id of the spec, such as `auth-flow`."""
+    """Merge a change's spec into the main spec. `name` is the id of the spec, such as `auth-flow`."""
     if main is None and base is None:
         return MergeResult(_as_new(yours, name, pattern), touched_units(yours, None, name, pattern), ())
     if main is None:
@@ -264,7 +264,7 @@ def touched_units(
 def rebase_spec(
     main: str | None, yours: str, base: str | None, name: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> RebaseResult:
-    """Return the change's spec as if it started now; a new spec becomes a delta if the main spec exists by now."""
+    """Return the change's spec as if it started now. A new spec becomes a delta if a main spec exists by now."""
     if main is None:
         conflicts = () if base is None else _of_lost_spec(yours, base, name, pattern)
         if conflicts:
@@ -318,7 +318,7 @@ def _without_base(text: str, name: str) -> str:
 
 
 def _of_lost_spec(yours: str, base: str | None, name: str, pattern: re.Pattern[str]) -> tuple[SpecConflict, ...]:
-    """A spec that others deleted is a conflict, unless the change does nothing."""
+    """Return a conflict for a spec that others deleted, unless the change does nothing to it."""
     if not touched_units(yours, base, name, pattern):
         return ()
     return (

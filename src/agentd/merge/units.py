@@ -1,4 +1,4 @@
-"""A spec split into the units that a merge compares: requirements and scenarios. Also conflict markers."""
+"""A spec split into the units that a merge compares, requirements and scenarios; also conflict markers."""
 
 import re
 from bisect import bisect_left
@@ -30,7 +30,7 @@ _MARK = re.compile(r"(<{7}|\|{7}|>{7})(?: |$)")
 def find_conflict_markers(text: str, name: str) -> tuple[int, ...]:
     """Return the lines with conflict markers, including git's own, outside code and comments.
 
-    `=======` may underline a heading; it is a marker only after an opening one.
+    `=======` may underline a heading, so it is a marker only after an opening marker.
     """
     return conflict_markers_in(parse_document(text, name))
 
@@ -50,12 +50,12 @@ def conflict_markers_in(document: Document) -> tuple[int, ...]:
 
 
 def with_markers(yours: Sequence[str], ancestor: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """Return three texts as lines between conflict markers; an empty text means that the unit does not exist."""
+    """Return three versions as lines between conflict markers; an empty version means that the unit does not exist."""
     return [YOURS, *yours, BASE, *ancestor, MIDDLE, *theirs, THEIRS]
 
 
 def as_comment(lines: Sequence[str]) -> list[str]:
-    """Wrap lines in a comment, where they would be read as something else."""
+    """Wrap lines in a comment, for places where they would be parsed as something else."""
     return ["<!--", *(line.replace("-->", "--&gt;") for line in lines), "-->"] if lines else []
 
 
@@ -74,7 +74,7 @@ def _line(heading: Heading) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RequirementUnit:
-    """`words` is its text as it is compared: without the heading, inner headings counted from its level."""
+    """A requirement. `words` is its text for comparison: without the heading, inner headings relative to its level."""
 
     id: str
     title: str
@@ -95,7 +95,7 @@ class RequirementUnit:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioUnit:
-    """`words` are without the heading and without the line that names requirements."""
+    """A scenario. `words` leaves out the heading and the line that names requirements."""
 
     title: str
     refs: tuple[str, ...]
@@ -138,7 +138,7 @@ class SpecUnits:
         return headings[first : bisect_left(headings, span.end + 1, lo=first, key=_line)]
 
     def last_line(self, span: Span) -> int:
-        """Return the last line of a span that is not blank; the line before the span if all are."""
+        """Return the last non-blank line of a span, or the line before the span if all are blank."""
         line = span.end
         while line >= span.start and not self.document.content(line).strip():
             line -= 1
@@ -146,7 +146,7 @@ class SpecUnits:
 
 
 def read_units(text: str, name: str, pattern: re.Pattern[str]) -> SpecUnits:
-    """Split a text into units; ambiguous text is refused."""
+    """Split a text into units. Raise InvalidDocument if it is ambiguous."""
     document = parse_document(text, name)
     spec = read_spec(document, read_frontmatter(document), pattern)
     _refuse(document, spec)
@@ -194,7 +194,7 @@ def _scenario(document: Document, lines: list[int], found: Scenario, is_inside: 
 
 
 def _words(document: Document, lines: list[int], spans: Iterable[Span], level: int, without: int | None = None) -> str:
-    """Return the text as it is compared, regardless of its position, heading levels and blank lines."""
+    """Return the text for comparison, regardless of its position, heading levels and blank lines."""
     parts: list[str] = []
     for span in spans:
         contents: list[str | None] = [*document.contents[span.start - 1 : span.end]]
@@ -232,7 +232,7 @@ def rename_heading(heading: str, pattern: re.Pattern[str], id_: str, title: str)
 
 
 def _blocks(spec: Spec) -> tuple[dict[int, int], set[int]]:
-    """Return where each requirement ends, by its first line, and which scenarios are inside one."""
+    """Return where each requirement ends, by its first line, and the first lines of scenarios inside one."""
     units = sorted(
         [(one.line, one.span.end, True) for one in spec.requirements]
         + [(one.line, one.span.end, False) for one in spec.scenarios]
@@ -296,7 +296,7 @@ def requirement_lines(parsed: SpecUnits, one: RequirementUnit, head: str, level:
 def scenario_lines(
     parsed: SpecUnits, one: ScenarioUnit, level: int, names: Mapping[str, str], is_named_by_place: bool
 ) -> list[str]:
-    """Return a scenario with its heading, and a line that names its requirement if its position does not."""
+    """Return a scenario with its heading, plus a line that names its requirement if its position does not."""
     lines = _lines(parsed, one.span, level - one.level)
     if one.field is not None:
         at = one.field - one.span.start
@@ -328,7 +328,10 @@ def reference_line(content: str, one: ScenarioUnit, names: Mapping[str, str]) ->
 
 
 def _without_gone(content: str, pieces: list[tuple[int, int, str | None]]) -> str:
-    """Each piece has a position and new text: empty keeps it, None removes it with the separator before it."""
+    """Replace pieces of a line.
+
+    Each piece has a position and a new text: empty keeps it, None removes it together with the separator before it.
+    """
     written = content[: pieces[0][0]]
     is_first = True
     for number, (start, end, new) in enumerate(pieces):
@@ -342,7 +345,7 @@ def _without_gone(content: str, pieces: list[tuple[int, int, str | None]]) -> st
 
 
 def _lines(parsed: SpecUnits, span: Span, deeper: int) -> list[str]:
-    """Return the lines of a span without trailing blank lines."""
+    """Return the lines of a span without trailing blank lines, with headings `deeper` levels down."""
     span = Span(span.start, parsed.last_line(span))
     lines = list(parsed.document.contents[span.start - 1 : max(span.end, span.start - 1)])
     if deeper:

@@ -1,11 +1,11 @@
 """Which task, file and test covers each requirement, and which tests assert less than before.
 
-matrix           requirement, scenarios, tasks, files and tests as data; matrix_builder builds it from two git trees
-coverage         the marks by which tests say what they cover
-test_files       what looks like a test, and in which language
-test_scan        the tests in a text: python_tests by syntax tree, text_tests for languages with braces
-weakened_tests   what changed tests no longer assert; test_pairs matches old tests with new ones
-gap_findings     gaps and weakened tests as findings
+matrix           requirements with their scenarios, tasks, files and tests; `covers` marks; gaps as findings
+matrix_builder   builds the matrix from a change's folder and two git trees
+test_cases       the tests of a file as data; what looks like a test, and in which language
+python_tests, text_tests        find the tests in a text: Python by syntax tree, brace languages by scanning
+source_blocks, brace_languages  brackets, calls and blocks of brace languages, for text_tests
+weakened_tests   matches old tests with new ones, and reports what they no longer assert
 """
 
 from typing import TYPE_CHECKING

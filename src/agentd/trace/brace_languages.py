@@ -1,4 +1,4 @@
-"""Tests in Rust, Go, Java, Kotlin and C#: functions, marked by an attribute, an annotation or their name."""
+"""Test blocks in Rust, Go, Java, Kotlin, C# and JavaScript, recognized by attributes, annotations, names or calls."""
 
 import re
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def go_blocks(page: SourceText) -> Iterator[SourceBlock]:
 
 
 def _go_loop(page: SourceText, at: int) -> tuple[int, int] | None:
-    """`for _, one := range []struct{...}{...} {`: its body is the last of the braces."""
+    """Return the body of a loop such as `for _, one := range []struct{...}{...} {`: the last pair of braces."""
     open_ = page.masked.find("{", at, at + 300)
     while open_ >= 0:
         end = page.close(open_)
@@ -87,7 +87,7 @@ def _go_loop(page: SourceText, at: int) -> tuple[int, int] | None:
 
 
 def annotated_blocks(page: SourceText) -> Iterator[SourceBlock]:
-    """Java, Kotlin and C#: methods with annotations before them."""
+    """Yield the blocks of Java, Kotlin and C#: methods with annotations before them."""
     marks: list[tuple[int, str]] = []
     at = 0
     while match := _MARKED.search(page.masked, at):
@@ -217,6 +217,6 @@ def _helper(page: SourceText, match: re.Match[str]) -> SourceBlock:
     if page.masked[start : start + 1] == "{" or match[1] or page.masked[at - 8 : at] == "function":
         found = page.body(at)
         body, end = found or (at, at)
-    else:  # an arrow with one expression
+    else:  # an arrow function with a single expression
         body, end = at, page.statement_end(start)
     return SourceBlock(BlockKind.HELPER, match[1] or match[2], match.start(), match.start(), body, end)

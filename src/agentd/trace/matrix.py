@@ -16,7 +16,7 @@ from agentd.trace.weakened_tests import Weakening
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """`files` are those of its tasks that changed, `tests` those that say they cover it: `tests/a.py:12 test_x`."""
+    """One requirement. `files` are its tasks' changed files; `tests` name it (`tests/a.py:12 test_x`)."""
 
     requirement: str  # auth-flow:R1
     title: str
@@ -25,10 +25,10 @@ class TraceRow:
     files: tuple[str, ...]
     tests: tuple[str, ...]
     line: int = 0  # of its heading in specs/<spec>.md
-    waived: bool = False  # every one of its tasks is
+    waived: bool = False  # all its tasks are waived
 
     def gaps(self, implemented: bool) -> tuple[str, ...]:
-        """Return what is missing; files and tests only once there is code, and not if all tasks are waived."""
+        """Return what is missing. Files and tests count only once there is code, and not if all tasks are waived."""
         is_due = implemented and not self.waived
         lacks = {"task": not self.tasks, "file": is_due and not self.files, "test": is_due and not self.tests}
         return tuple(name for name, is_lacking in lacks.items() if is_lacking)
@@ -49,7 +49,7 @@ class CoveringTest:
 
 @dataclass(frozen=True, slots=True)
 class TraceNote:
-    """A remark about a place, such as a mark that names an unknown requirement."""
+    """A note about a location, such as a mark that names an unknown requirement."""
 
     path: str
     line: int
@@ -62,13 +62,13 @@ class TraceMatrix:
     files_without_task: tuple[str, ...] = ()  # changed files that no task names
     tests: tuple[CoveringTest, ...] = ()
     notes: tuple[TraceNote, ...] = ()
-    implemented: bool = False  # before that there are no files and no tests
+    implemented: bool = False  # False: there are no files or tests yet
 
 
 def trace_findings(
     matrix: TraceMatrix, weakenings: Iterable[Weakening], severities: Mapping[str, Severity | None]
 ) -> tuple[Finding, ...]:
-    """Return the gaps of a trace as findings; ids are assigned later. A rule without a severity is off."""
+    """Return the gaps of a trace as findings; ids are assigned later. A rule whose severity is None is off."""
     found = [gap for row in matrix.rows for gap in _row_gaps(row, matrix.implemented)]
     found += _file_gaps(matrix)
     for one in weakenings:
@@ -81,7 +81,7 @@ def trace_findings(
 
 
 def _row_gaps(row: TraceRow, implemented: bool) -> Iterator[Finding]:
-    """Before implementation starts, only a task can be missing; a requirement whose tasks are waived has no gap."""
+    """Yield the gaps of a requirement. Before implementation, only a task can be missing; waived tasks leave no gap."""
     id_, name = row.requirement, f"{row.requirement}: {row.title[:60]}"
     evidence = Evidence(file=f"specs/{id_.partition(':')[0]}.md", line=row.line or None, quote=row.title or None)
     gaps = row.gaps(implemented)
@@ -100,7 +100,7 @@ def _row_gaps(row: TraceRow, implemented: bool) -> Iterator[Finding]:
 
 
 def _file_gaps(matrix: TraceMatrix) -> Iterator[Finding]:
-    """A test file that covers a requirement needs no task."""
+    """Yield changed files without a task. A test file that covers a requirement needs none."""
     own = {row.requirement for row in matrix.rows}
     covering = {test.path for test in matrix.tests if own.intersection(test.covers)}
     for path in matrix.files_without_task:
@@ -115,7 +115,7 @@ def _gap(
 ) -> Finding:
     return Finding(
         id="",
-        severity=Severity.LOW,  # until it is graded
+        severity=Severity.LOW,  # placeholder until graded
         title=title,
         what=what,
         suggestion=suggestion,
@@ -139,7 +139,7 @@ _ID = re.compile(r"_?((?:[a-z]{1,16}_)?r[0-9]{1,6})(?![a-z0-9])")
 
 @dataclass(frozen=True, slots=True)
 class CoverageMark:
-    """`requirement` as the specs spell it if it is known, otherwise as written."""
+    """A `covers` mark. `requirement` is spelled as in the specs if known, otherwise as written."""
 
     requirement: str
     line: int
@@ -182,7 +182,7 @@ def find_marks(text: str, known: KnownRequirements) -> list[CoverageMark]:
 
 
 def _marks_in_text(text: str) -> Iterator[tuple[int, str]]:
-    """A lone `R2` belongs to the spec before it."""
+    """Yield the marks in comments and strings. A bare `R2` belongs to the spec named before it."""
     for said in _SAID.finditer(text):
         at, spec = said.end(), ""
         while True:
@@ -210,7 +210,7 @@ def _marks_in_names(text: str, known: KnownRequirements) -> Iterator[tuple[int, 
 
 
 def _first_of(name: str, known: KnownRequirements) -> tuple[str, str]:
-    """Return the requirement that a name starts with, and the rest; empty for an unknown spec."""
+    """Return the requirement that a name starts with, and the rest; both empty if the spec is unknown."""
     pieces = name.split("_")
     for end in range(len(pieces), 0, -1):
         head = "_".join(pieces[:end])
@@ -229,13 +229,13 @@ def known_requirements(requirements: Iterable[str]) -> KnownRequirements:
     return KnownRequirements(tuple(dict.fromkeys(requirements)))
 
 
-# A comment, a decorator or nothing: what may be between a mark and the test below it.
+# What may be between a mark and the test below it: a comment, a decorator or a blank line.
 _BETWEEN = re.compile(r"\s*(?:#|//|/\*|\*|@|\[|--|;|%|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class _MarkOwner:
-    """What a mark belongs to, and the tests in it."""
+    """What a mark applies to, and the tests inside it."""
 
     line: int
     name: str
@@ -274,7 +274,7 @@ def _problem(mark: CoverageMark, removed: Collection[str]) -> str | None:
 
 
 def _owner(mark: CoverageMark, scanned: ScannedTests | None, lines: list[str]) -> _MarkOwner:
-    """Return the test around the mark or right below it, else the class or block around it, else the whole file."""
+    """Return the test around or right below the mark; otherwise the enclosing class or block, or the whole file."""
     if scanned is None:
         return _MarkOwner(mark.line, "", ())
     cases = sorted(scanned.cases, key=lambda case: case.first)

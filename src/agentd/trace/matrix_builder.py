@@ -28,16 +28,19 @@ from agentd.trace import matrix, test_cases
 from agentd.trace.matrix import CoveringTest, KnownRequirements, TraceMatrix, TraceNote, TraceRow
 from agentd.trace.weakened_tests import ChangedFile, Weakening, count_cases, weakened_in_all
 
-LARGEST = 1_000_000  # bytes of a file that is searched
+LARGEST = 1_000_000  # bytes; larger files are not searched
 MOST_FILES = 20_000
-MOST_BYTES = 300_000_000  # of all of them together
+MOST_BYTES = 300_000_000  # of all searched files together
 
 _FILES = ("100644", "100755")
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedBlob:
-    """The path is from the top of the tree. A missing side, or one that is not a regular file, has no blob."""
+    """A changed file. The path is relative to the top of the tree.
+
+    A side that is missing or not a regular file is None.
+    """
 
     path: str
     old: str | None
@@ -67,7 +70,7 @@ def changed_blobs(tree: str, base: str, now: str) -> list[ChangedBlob]:
 
 
 def listed_files(tree: str, now: str) -> list[ListedFile]:
-    """Return every regular file of a tree."""
+    """Return every regular file in a tree."""
     found = []
     for row in filter(None, git.run(tree, "ls-tree", "-r", "-l", "-z", now).split("\0")):
         head, _, path = row.partition("\t")
@@ -78,7 +81,7 @@ def listed_files(tree: str, now: str) -> list[ListedFile]:
 
 
 def blob_texts(tree: str, blobs: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each blob with its text, in order, using one process; binary and large ones are left out."""
+    """Yield each blob with its text, in order, using a single process. Skip binary and large blobs."""
     wanted = list(dict.fromkeys(blobs))
     if not wanted:
         return
@@ -120,7 +123,7 @@ class _PlanOnDisk:
 def build_matrix(
     change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> TraceMatrix:
-    """`base` and `tree` are git trees; without them nothing is implemented, and there are no files or tests."""
+    """Build the matrix. `base` and `tree` are git trees; without them, nothing is implemented yet."""
     plan = _read_plan(change, pattern)
     if base is None or tree is None:
         return TraceMatrix(tuple(_rows(plan, [], [])))
@@ -137,7 +140,7 @@ def build_matrix(
 def find_weakenings(
     change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> tuple[Weakening, ...]:
-    """Return tests that prove less than before, except those a task deletes or whose requirement is removed."""
+    """Return tests that verify less than before, except those a task deletes or whose requirement is removed."""
     if base is None or tree is None:
         return ()
     plan = _read_plan(change, pattern)
@@ -181,7 +184,7 @@ def _excused(before: str | None, plan: _PlanOnDisk) -> frozenset[int]:
 
 
 def _read_plan(change: Change, pattern: re.Pattern[str]) -> _PlanOnDisk:
-    """Read the plan; unreadable documents are left out, as validation reports them."""
+    """Read the plan. Skip unreadable documents, because validation reports them."""
     specs: dict[str, Spec] = {}
     listed: tuple[Task, ...] = ()
     for path in plan_files(change.folder):
@@ -229,7 +232,7 @@ def _rows(plan: _PlanOnDisk, changed: list[str], tests: list[CoveringTest]) -> I
 
 
 def _scenarios(specs: dict[str, Spec], name: str, id_: str) -> Iterator[str]:
-    """Yield the scenarios of its own spec, and of other specs that name it."""
+    """Yield the scenarios of a requirement, from its own spec and from other specs that name it."""
     for other, one in specs.items():
         wanted = id_ if other == name else f"{name}:{id_}"
         for scenario in one.scenarios:
@@ -241,14 +244,14 @@ def _scenarios(specs: dict[str, Spec], name: str, id_: str) -> Iterator[str]:
 
 
 def _project_path(change: Change, path: str) -> str | None:
-    """Return the path from the project's root (`../` if outside); None for agentd's own files."""
+    """Return the path relative to the project root (`../` if outside), or None for agentd's own files."""
     path = path.encode(errors="surrogateescape").decode(errors="replace")
     relative = os.path.relpath(path, change.project.prefix) if change.project.prefix else path
     return None if relative.startswith("agentd/") else relative
 
 
 def _names(task: Task, path: str) -> bool:
-    """Whether a task names the path: as a file, by its folder, or by a pattern."""
+    """Return whether a task names the path: as a file, by its folder, or by a pattern."""
     for file in task.files:
         named = posixpath.normpath(file.path)
         if named in (path, ".") or path.startswith(f"{named}/"):
@@ -264,7 +267,7 @@ def _names(task: Task, path: str) -> bool:
 def _tests(
     change: Change, tree: str, changed: set[str], plan: _PlanOnDisk
 ) -> tuple[list[CoveringTest], list[TraceNote]]:
-    """Return the tests of the project, and of changed files outside it."""
+    """Return the project's tests, and those in changed files outside the project."""
     known, removed = plan.known, plan.removed
     chosen: dict[str, list[str]] = {}
     notes: list[TraceNote] = []

@@ -1,4 +1,4 @@
-"""Find tests in Python by its syntax tree."""
+"""Find tests in Python source by its syntax tree."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ _TEST_CLASS = re.compile(r"test|spec|should|when", re.IGNORECASE)
 
 
 def scan_python(text: str) -> ScannedTests | None:
-    """Return None if the text is not Python."""
+    """Scan Python source. Return None if it cannot be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -51,7 +51,7 @@ class _PythonReader:
             elif isinstance(node, _Function):
                 case = self._case(node, inside, skip)
                 if may_test and node.name.startswith("test") and not _is_fixture(node):
-                    self.cases[case.name] = case  # a later function of the same name replaces the earlier one
+                    self.cases[case.name] = case  # a later function with the same name replaces the earlier one
                 else:
                     self.helpers[node.name] = case
 
@@ -85,7 +85,7 @@ class _PythonReader:
         return None
 
     def _skip_of_body(self, body: list[ast.stmt]) -> SkipMark | None:
-        """A mark for a whole module or class: `pytestmark`, `__test__ = False`, `pytest.skip(...)`."""
+        """Return a mark that skips a whole module or class: `pytestmark`, `__test__ = False`, `pytest.skip(...)`."""
         for node in body:
             if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name):
                 if target.id == "pytestmark" and (found := self._skip_of_decorators([node.value])):
@@ -118,7 +118,7 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _reached(body: list[ast.stmt]) -> Iterator[tuple[ast.AST, int]]:
-    """Yield what a function runs before it surely returns, and how often a loop may run it, in text order."""
+    """Yield what a function runs up to an unconditional return, in text order, and how often a loop may run it."""
     end = next((number for number, one in enumerate(body) if isinstance(one, ast.Return)), len(body))
     waiting: list[tuple[ast.AST, int]] = [(one, 1) for one in reversed(body[: end + 1])]
     while waiting:
@@ -128,20 +128,20 @@ def _reached(body: list[ast.stmt]) -> Iterator[tuple[ast.AST, int]]:
             continue
         yield node, times
         if isinstance(node, ast.Assert):
-            continue  # its parts belong to it
+            continue  # its parts are not counted separately
         inner = min(times * _turns(node), UNBOUNDED)
         waiting += [(one, inner) for one in ast.iter_child_nodes(node)][::-1]
 
 
 def _turns(node: ast.AST) -> int:
-    """A function inside a test may also be called any number of times."""
+    """Return how often a node may run its body. A function inside a test may be called any number of times."""
     if isinstance(node, ast.For | ast.AsyncFor):
         return _length(node.iter)
     return UNBOUNDED if isinstance(node, _LOOPS) else 1
 
 
 def _length(node: ast.AST) -> int:
-    """Return the length of a literal list; any other is unknown."""
+    """Return the length of a literal list, or UNBOUNDED for anything else."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set) and not any(isinstance(e, ast.Starred) for e in node.elts):
         return len(node.elts)
     return UNBOUNDED
@@ -170,7 +170,7 @@ def _assertion(node: ast.AST) -> Assertion | None:
 
 
 def _weighed(text: str, name: str, parts: list[ast.expr]) -> Assertion:
-    """An assertion about constants proves nothing; one about a tuple or several conditions may count as many."""
+    """Build an assertion. Constants prove nothing; a tuple or several conditions may count as several assertions."""
     nodes = [node for part in parts for node in ast.walk(part)]
     if parts and not any(isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Await) for node in nodes):
         return Assertion(text, 0, 0, name)
@@ -192,7 +192,7 @@ def _weighed(text: str, name: str, parts: list[ast.expr]) -> Assertion:
 
 
 def _dotted(node: ast.AST) -> str:
-    """Return a chain of names such as `pytest.mark.skip`; of any other expression, its last names."""
+    """Return a chain of names such as `pytest.mark.skip`; for other expressions, only the last names."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

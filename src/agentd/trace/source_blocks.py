@@ -1,4 +1,4 @@
-"""A text of a language with braces: where each bracket closes, where a call ends, which block a place stands in."""
+"""Source text in a brace language: where brackets close, where calls end, and which block a position is in."""
 
 import re
 from bisect import bisect_right
@@ -47,9 +47,9 @@ def _without(text: str, spans: Iterator[tuple[int, int]]) -> str:
 
 
 def _script(text: str) -> Iterator[tuple[int, int]]:
-    """Comments, strings, regular expressions and templates; what stands in `${}` is code again."""
+    """Yield the spans of comments, strings, regular expressions and templates. Text inside `${}` is code again."""
     at = 0
-    depth: list[int] = []  # open braces within each `${` we are in
+    depth: list[int] = []  # open braces inside each enclosing `${`
     while match := _SCRIPT.search(text, at):
         at = match.end()
         mark = match[0]
@@ -63,7 +63,7 @@ def _script(text: str) -> Iterator[tuple[int, int]]:
             at = _template_end(text, at, depth)
             yield match.start(), at
         elif mark[0] == "/" and mark[1] not in "/*" and not _may_begin_regex(text, match.start()):
-            at = match.start() + 1  # a division
+            at = match.start() + 1  # division, not a regular expression
         elif mark not in "{}":
             yield match.span()
 
@@ -88,7 +88,7 @@ _NAMES = re.compile(r"(?<![\w.$])[A-Za-z_$][\w$]*")
 _CONSTANT = re.compile(r"\b(?:true|false|[0-9]+)\b")
 _CONSTANTS = frozenset({"true", "false", "null", "nil", "undefined", "NaN"})
 _LAST_NAME = re.compile(r"(\w+)!?\s*(?:<[^<>()]*>\s*)?$")
-_LONGEST = 2000  # characters of a call that are looked at
+_LONGEST = 2000  # most characters of a call to look at
 
 
 class BlockKind(Enum):
@@ -100,7 +100,7 @@ class BlockKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SourceBlock:
-    """`first` is where its marks begin, `start` where its name is, `body` to `end` what it runs; offsets all."""
+    """A block, in offsets: annotations begin at `first`, its name at `start`; its code is from `body` to `end`."""
 
     kind: BlockKind
     name: str
@@ -110,7 +110,7 @@ class SourceBlock:
     end: int
     skip: tuple[int, str] | None = None
     only: int | None = None
-    is_table: bool = False  # runs with many values
+    is_table: bool = False  # runs with several values
 
 
 @dataclass(frozen=True)
@@ -147,40 +147,40 @@ class SourceText:
         return self.text[start : end if end >= 0 else len(self.text)].strip()[:200]
 
     def close(self, at: int) -> int:
-        """Behind the bracket that closes the one opened there; the end of the text where none does."""
+        """Return the position after the bracket that closes the one at `at`, or the end of the text if none does."""
         return self._closes.get(at, len(self.text))
 
     def body(self, at: int) -> tuple[int, int] | None:
-        """The next braces, unless a statement ends before them."""
+        """Return the next pair of braces, unless a statement ends before it."""
         found = re.compile(r"[{;]").search(self.masked, at, at + 600)
         return (found.end(), self.close(found.start())) if found and found[0] == "{" else None
 
     def after(self, at: int) -> int:
-        """The next place that is not blank."""
+        """Return the next non-blank position in the masked text."""
         blank = re.compile(r"\s{0,2000}+").match(self.masked, at)
         return blank.end() if blank else at
 
     def after_blank(self, at: int) -> int:
-        """The next place of the text itself that is not blank: strings are there."""
+        """Return the next non-blank position in the original text, where strings are not masked."""
         blank = re.compile(r"\s{0,2000}+").match(self.text, at)
         return blank.end() if blank else at
 
     def statement_end(self, at: int) -> int:
-        """Where an expression that begins there ends: at the end of its line, or of the brackets it opens."""
+        """Return where the expression at `at` ends: at the end of its line, or after the brackets it opens."""
         found = re.compile(r"[;\n(]").search(self.masked, at)
         if not found:
             return len(self.text)
         return self.call_end(found.start()) if found[0] == "(" else found.start()
 
     def call_end(self, at: int) -> int:
-        """Behind a call that opens its bracket there, and what is called on its result."""
+        """Return the end of a call whose bracket opens at `at`, including calls chained to its result."""
         end = self.close(at)
         while (more := _GOES_ON.match(self.masked, end)) and end - at < _LONGEST:
             end = self.close(more.end() - 1) if more[1] else more.end()
         return end
 
     def assertion(self, start: int, open_: int, times: int) -> Assertion:
-        """The one that begins at `start`; `open_` is its first bracket, -1 if it has none."""
+        """Return the assertion that begins at `start`; `open_` is its first bracket, or -1."""
         end = min(self.call_end(open_) if open_ >= 0 else self.masked.find("\n", start), start + _LONGEST)
         text = "".join(self.text[start:end].split())
         inner = self.masked[open_ + 1 : end] if open_ >= 0 else ""
@@ -192,7 +192,7 @@ class SourceText:
 
 
 def _elements(inner: str) -> int:
-    """The longest list or object written out there, or the number of conditions: an assertion may stand for as many."""
+    """Return how many plain assertions this may count as: the longest literal list or object, or the conditions."""
     most = inner.count("&&") + 1
     commas: list[int] = []
     kinds: list[str] = []

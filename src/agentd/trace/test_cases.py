@@ -11,17 +11,17 @@ UNBOUNDED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """An assertion that proves nothing, such as `assert True`, has `least` and `most` 0."""
+    """An assertion. If it proves nothing, such as `assert True`, `least` and `most` are 0."""
 
-    text: str  # without blanks
+    text: str  # without whitespace
     least: int = 1
-    most: int = 1  # how many plain ones it may count as
-    name: str = ""  # what it calls, for one that is a call
+    most: int = 1  # how many plain assertions it may count as
+    name: str = ""  # the function it calls, if it is a call
 
 
 @dataclass(frozen=True, slots=True)
 class HelperCall:
-    """A call of a possible helper with assertions; `factor` is how often a loop may call it."""
+    """A call of a function that may be a helper with assertions; `factor` is how often a loop may call it."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ class SkipMark:
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """A test or a helper. `first` is the line where its decorators begin, `line` has its name."""
+    """A test or a helper. `first` is the line where its decorators begin; `line` has its name."""
 
     name: str  # with the enclosing classes or blocks, joined by " > "
     first: int
@@ -101,7 +101,7 @@ _CONTENT = re.compile(
 
 
 def language_of(path: str) -> str | None:
-    """Return None for a language whose tests are not read."""
+    """Return the language of a file, or None if its tests cannot be parsed."""
     return _BY_ENDING.get(path.rpartition(".")[2].lower())
 
 
@@ -116,7 +116,7 @@ def is_named_as_test(path: str) -> bool:
 
 
 def may_hold_tests(path: str) -> bool:
-    """Whether the file may contain tests, possibly next to the code."""
+    """Return whether the file may contain tests, possibly next to the code."""
     return language_of(path) is not None or looks_like_test_path(path)
 
 

@@ -1,4 +1,4 @@
-"""Find tests in languages with braces by scanning the text."""
+"""Find tests in brace languages by scanning the text."""
 
 import re
 from collections import Counter
@@ -63,7 +63,7 @@ SKIPS_INSIDE = {
 CALLS = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]*+)(?:!|::<[^<>\n]{0,60}>|<[^<>()\n]{0,60}>)?\s{0,8}\(")
 
 WORDS = re.compile(r"[A-Za-z_$][\w$]{1,80}|[0-9]+")
-# Words of the languages and of their test libraries, which say nothing about what is tested.
+# Words of the languages and their test libraries, which say nothing about what is tested.
 COMMON = frozenset(
     WORDS.findall(
         "assert assert_eq expect toBe toEqual it test describe const let var function return async await new true"
@@ -76,13 +76,13 @@ COMMON = frozenset(
 
 @dataclass
 class _OpenBlock:
-    """A block that is being read, and what was found in it."""
+    """A block that is still being read, and what was found in it so far."""
 
     block: SourceBlock
     name: str
     skip: SkipMark | None
     times: int
-    owner: "_OpenBlock | None" = None  # the test or helper that this belongs to
+    owner: "_OpenBlock | None" = None  # the test or helper that this block belongs to
     asserts: list[Assertion] = field(default_factory=list)
     calls: list[HelperCall] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
@@ -106,7 +106,7 @@ _Event = tuple[int, int, SourceBlock | tuple[str, str, int]]
 
 
 def _events(page: SourceText, blocks: list[SourceBlock]) -> Iterator[_Event]:
-    """Yield blocks, assertions, calls and skips; at the same position in this order."""
+    """Yield blocks, assertions, calls and skips; in this order at the same position."""
     yield from ((block.body, 0, block) for block in blocks)
     asserted: set[int] = set()
     for one in ASSERTIONS[page.language].finditer(page.masked):
@@ -198,7 +198,7 @@ class _BraceReader:
         )
 
     def _read_words(self, to: int) -> None:
-        """Add the words up to this position to their owner."""
+        """Add the words up to this position to the owner of the current block."""
         if self.stack and self.stack[-1].owner:
             self.stack[-1].owner.words.update(WORDS.findall(self.page.text, self.read_to, to))
         self.read_to = max(self.read_to, to)
@@ -211,7 +211,7 @@ class _BraceReader:
 
 
 def scan_tests(path: str, text: str) -> ScannedTests | None:
-    """Return None if the text cannot be scanned."""
+    """Scan a file's tests. Return None if its language or text cannot be parsed."""
     language = language_of(path)
     if language is None:
         return None

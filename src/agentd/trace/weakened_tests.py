@@ -1,4 +1,4 @@
-"""Find tests that prove less than before: deleted, skipped, fewer assertions. Pure; in doubt, none is reported."""
+"""Find tests that prove less than before: deleted, skipped, fewer assertions. Pure; when in doubt, reports nothing."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ from agentd.trace.text_tests import scan_tests
 
 Helpers = Mapping[str, TestCase]
 
-# Assertions of common libraries; any other function of such a name may make many assertions.
+# Assertions of common libraries. Any other function with such a name may make many assertions.
 _PLAIN = re.compile(
     r"assert(?:_(?:eq|ne|matches|called\w*|not_called|has_calls|any_call|awaited\w*|that|type|never)"
     r"|(?:Not)?(?:Almost)?(?:Equals?|Same|True|False|Null|Is|IsNone|IsNot\w*|IsInstance|In|Raises\w*|Warns\w*|Greater\w*"
@@ -31,7 +31,7 @@ _MAY_ASSERT = re.compile(r"_*(?:assert|check|verify|ensure|should|expect|must|re
 
 
 def count_proved(old: TestCase, new: TestCase, old_helpers: Helpers, new_helpers: Helpers) -> tuple[int, int]:
-    """Return the number of assertions before, and how many may be left."""
+    """Return the number of assertions before, and how many may remain."""
     before = sum(one.least for one in old.asserts) + sum(_reach(one.name, old_helpers) > 0 for one in old.calls)
     known = Counter([*(one.text for one in old.asserts), *(one.text for one in old.calls)])
     after = 0
@@ -51,7 +51,7 @@ def count_proved(old: TestCase, new: TestCase, old_helpers: Helpers, new_helpers
 
 
 def most_proved(case: TestCase, helpers: Helpers) -> int:
-    """Return the largest number of assertions it may make."""
+    """Return the largest number of assertions a test may make."""
     own = sum(most_assertions(one, helpers) for one in case.asserts)
     called = sum(_reach(one.name, helpers) for one in case.calls)
     unknown = [one for one in case.calls if one.name not in helpers and _MAY_ASSERT.match(one.name)]
@@ -67,13 +67,13 @@ def most_assertions(one: Assertion, helpers: Helpers) -> int:
 
 
 def _mentioned(case: TestCase, helpers: Helpers) -> list[str]:
-    """Return helpers that are passed instead of called: `rows.forEach(check)`."""
+    """Return helpers that are passed rather than called: `rows.forEach(check)`."""
     called = {one.name for one in case.calls} | {one.name for one in case.asserts}
     return [name for name in case.words & helpers.keys() if name not in called and _reach(name, helpers)]
 
 
 def _reach(name: str, helpers: Helpers) -> int:
-    """Return the assertions of a helper and of the helpers it calls."""
+    """Return the number of assertions in a helper and the helpers it calls."""
     helper = helpers.get(name)
     if helper is None:
         return 0
@@ -90,12 +90,12 @@ def _take(known: Counter[str], text: str) -> bool:
     return known[text] >= 0
 
 
-_ALIKE = 0.6  # share of a test's words: it is continued there
-_SAME = 0.8  # it was renamed
-_PART = 0.25  # a part of it may have moved there
-_NEAR = 0.3  # the same name in another place
-_ENOUGH = 3  # words
-_LOOKED_AT = 500  # tests considered as replacements
+_ALIKE = 0.6  # share of a test's words found in another: it continues there
+_SAME = 0.8  # share for a renamed test
+_PART = 0.25  # share if only a part may have moved there
+_NEAR = 0.3  # share for the same name in another place
+_ENOUGH = 3  # words needed to recognize a test
+_LOOKED_AT = 500  # most tests considered as replacements
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class KeptTest:
 
 @dataclass(frozen=True, slots=True)
 class SuccessorTests:
-    """Tests that replace a deleted one; `is_renamed`: one new test has nearly all its words."""
+    """Tests that replace a deleted one. `is_renamed`: a single new test has nearly all its words."""
 
     old: LocatedTest
     new: tuple[LocatedTest, ...]
@@ -150,7 +150,7 @@ def match_tests(
 
 
 def find_successors(gone: LocatedTest, added: list[LocatedTest], kept: list[KeptTest]) -> SuccessorTests:
-    """Return the tests that replace a deleted one, if any; an existing test counts by what it gained."""
+    """Return the tests that replace a deleted one, if any. An existing test counts by what it gained."""
     words = gone.case.words
     near = sorted((one for one in added if _may_replace(gone, one)), key=lambda one: one.path != gone.path)[:_LOOKED_AT]
     shares = [(_share(words, one.case.words), one) for one in near]
@@ -166,7 +166,7 @@ def find_successors(gone: LocatedTest, added: list[LocatedTest], kept: list[Kept
 
 
 def _may_replace(gone: LocatedTest, other: LocatedTest) -> bool:
-    """Whether it is in the same file, or in the same language with enough words to be recognized."""
+    """Return whether the test is in the same file, or in the same language with enough words to recognize it."""
     if other.path == gone.path:
         return True
     return len(gone.case.words) >= _ENOUGH and language_of(other.path) == language_of(gone.path)
@@ -180,17 +180,17 @@ def _grew_by(words: frozenset[str], kept: KeptTest) -> bool:
 
 
 def _share(words: frozenset[str], others: frozenset[str]) -> float:
-    """Return the share of the words that are among the others; 1 if there are none."""
+    """Return the share of `words` that is in `others`; 1 if there are no words."""
     return len(words & others) / len(words) if words else 1.0
 
 
-_MAX_NAMES = 3  # names in one sentence
-_ABOVE = 5  # lines above a test where a comment about it may be
+_MAX_NAMES = 3  # most names in one sentence
+_ABOVE = 5  # how many lines above a test a comment about it may be
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A changed file before and after, None if missing. Tests on `excused` lines may be deleted."""
+    """A changed file before and after, None where it does not exist. Tests on `excused` lines may be deleted."""
 
     path: str
     before: str | None
@@ -200,7 +200,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class Weakening:
-    """`line` is 0 if the place was deleted; the quote is then from the old text."""
+    """A test that proves less. `line` is 0 if it was deleted; the quote is then from the old text."""
 
     path: str
     line: int
@@ -217,14 +217,14 @@ class _ScannedChange:
 
 @dataclass
 class _Changes:
-    """All changed tests, and the texts that could not be read: a test may have moved there."""
+    """All changed tests, and the texts that could not be scanned: a test may have moved there."""
 
     files: dict[str, _ScannedChange] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
     _helpers: dict[tuple[str, bool], Helpers] = field(default_factory=dict)
 
     def helpers(self, path: str, *, new: bool) -> Helpers:
-        """Return the helpers of a file and of all others, as a test may import them."""
+        """Return the helpers of a file and of all other files, because a test may import them."""
         if ("", new) not in self._helpers:
             sides = [file.new if new else file.old for file in self.files.values()]
             self._helpers["", new] = {name: one for side in sides for name, one in side.helpers.items()}
@@ -240,7 +240,7 @@ def weakened(path: str, before: str | None, after: str | None) -> list[Weakening
 
 
 def weakened_in_all(pairs: Iterable[ChangedFile]) -> list[Weakening]:
-    """Return the weakenings in all changed files; a test that moved to another file is not deleted."""
+    """Return the weakenings in all changed files. A test that moved to another file is not deleted."""
     pairs = [one for one in pairs if _is_test(one)]
     changes = _read(pairs)
     old = [LocatedTest(path, case) for path, file in changes.files.items() for case in file.old.cases]
@@ -266,7 +266,7 @@ def weakened_in_all(pairs: Iterable[ChangedFile]) -> list[Weakening]:
 
 
 def count_cases(pairs: Iterable[ChangedFile]) -> tuple[int, int]:
-    """Count the tests before and after; an unreadable file has none after."""
+    """Count the tests before and after. An unreadable file has none after."""
     changes = _read([one for one in pairs if _is_test(one)])
     before = sum(len(one.old.cases) for one in changes.files.values())
     return before + len(changes.unread), sum(len(one.new.cases) for one in changes.files.values())
@@ -292,7 +292,7 @@ def _read(pairs: list[ChangedFile]) -> _Changes:
 
 
 def _may_go(gone: LocatedTest, changes: _Changes) -> bool:
-    """Whether it did not run before, its requirement was removed, or it may be in an unreadable file."""
+    """Return whether a test may be deleted: it was skipped, its requirement is gone, or it may be in an unread file."""
     case = gone.case
     excused = changes.files[gone.path].pair.excused
     if case.skip or (case.leaf and any(case.leaf in text for text in changes.unread)):
@@ -322,7 +322,7 @@ def _deleted(gone: list[LocatedTest], changes: _Changes) -> Iterator[Weakening]:
 
 
 def _unreadable_deleted(pairs: list[ChangedFile]) -> Iterator[Weakening]:
-    """Yield deleted test files in languages that are not read."""
+    """Yield deleted test files in languages that cannot be scanned."""
     new = [one for one in pairs if one.before is None and one.after is not None]
     for pair in pairs:
         if language_of(pair.path) or pair.after is not None or pair.excused or not is_named_as_test(pair.path):
@@ -341,7 +341,7 @@ def _names(cases: list[TestCase]) -> str:
 
 
 def _skipped(kept: list[KeptTest]) -> Iterator[Weakening]:
-    """Yield one per mark, which may apply to a whole class."""
+    """Yield one weakening per skip mark, which may apply to a whole class."""
     by_place: dict[tuple[str, SkipMark], list[TestCase]] = {}
     for one in kept:
         if one.new.case.skip and not one.old.case.skip:

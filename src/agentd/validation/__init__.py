@@ -1,9 +1,9 @@
-"""Validation rules over the documents of a change. Pure; a problem is a finding, never an error.
+"""Validation rules for the documents of a change. Pure; a problem is a finding, never an error.
 
-rule                                     rules, what they are given, and their findings
-document_rules, spec_rules, plan_rules   the rules, each declared beside its function
-validator                                all rules over one plan
-fixes                                    mechanical faults that agentd fixes itself
+rule                        rules, their input and their findings
+document_rules, plan_rules  the rules, each declared beside its function
+validator                   all rules applied to one plan
+fixes                       mechanical faults that agentd fixes itself
 """
 
 from typing import TYPE_CHECKING

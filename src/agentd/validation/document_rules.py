@@ -1,4 +1,4 @@
-"""Rules about the form of any document: readable, with frontmatter and the required headings."""
+"""Rules about the form of a document: readable, with frontmatter and required headings; requirements and scenarios."""
 
 import re
 
@@ -35,7 +35,7 @@ FRONTMATTER_INVALID = Rule("frontmatter-invalid", Severity.HIGH, "the frontmatte
 
 
 def open_document(name: str, data: bytes, run: PlanValidation) -> PlanDocument | None:
-    """Return None, with a finding, for a document that no other rule can read."""
+    """Parse a document. If no other rule can read it, add a finding and return None."""
     kind = DOCUMENT_KINDS.get(name, "spec")
     try:
         text = decode_text(data, name)
@@ -79,7 +79,7 @@ def check_headings(page: PlanDocument, run: PlanValidation) -> None:
 
 
 def _report_open_block(page: PlanDocument, run: PlanValidation) -> Document:
-    """Report a code fence or comment that is never closed, and return the text that it hides."""
+    """Report a code fence or comment that is never closed, and return the text it hides."""
     document = page.document
     line = len(document.contents)
     if document.closing == "-->":
@@ -97,7 +97,7 @@ def _report_open_block(page: PlanDocument, run: PlanValidation) -> Document:
 
 
 def _has_content(document: Document, span: Span) -> bool:
-    """Text or code; readers do not see comments."""
+    """Return whether the span has text or code. Readers do not see comments."""
     return any(
         document.content(line).strip() and document.kinds[line - 1] != LineKind.COMMENT
         for line in range(span.start, span.end + 1)
@@ -125,16 +125,16 @@ _LETTER = re.compile(r"[^\W_]")
 _WHEN = re.compile(r"\bWHEN\b")
 _THEN = re.compile(r"\bTHEN\b")
 _DEFAULT_SCENARIO = r"(?s)\bWHEN\b.*?\bTHEN\b"
-_LONGEST = 65536  # characters that a configured pattern is searched in
+_LONGEST = 65536  # most characters to search with a configured pattern
 
 
 def only_removes(spec: Spec) -> bool:
-    """Whether a delta only removes and renames; then it needs no requirement and no scenario."""
+    """Return whether a delta only removes and renames, so it needs no requirements or scenarios."""
     return not spec.requirements and bool(spec.removed or spec.renamed)
 
 
 def stray_ids(spec: Spec) -> set[str]:
-    """The ids in headings that are not readable as requirements; references to those are not reported again."""
+    """Return the ids in headings that cannot be parsed as requirements; references to them are not reported again."""
     words = {word for one in spec.strays for part in (_WORDS, _ID) for word in part.findall(one.title)}
     return words | {f"R{match[1]}" for heading in spec.strays for match in _NUMBERED.finditer(heading.title)}
 
@@ -214,7 +214,7 @@ def _is_well_formed(scenario: Scenario, document: Document, pattern: re.Pattern[
         if scenario.when and scenario.then:
             return True
         text = _text(document, scenario.span)
-        when = _WHEN.search(text)  # one at a time: the whole pattern is quadratic
+        when = _WHEN.search(text)  # one at a time, because the whole pattern is quadratic
         then = _THEN.search(text, when.end()) if when else None
         return bool(
             when

@@ -1,4 +1,4 @@
-"""Fixes of mechanical faults that can mean only one thing."""
+"""Fix mechanical faults whose intent is unambiguous."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from agentd.documents import (
 )
 from agentd.validation.rule import DOCUMENT_KINDS, RuleSettings, spec_id
 
-# After the id a mark that belongs to no number (`R1.1`), or a blank and the first word of a title.
+# After the id: punctuation that is not part of a number (`R1.1`), or a blank and the first word of a title.
 _LOOSE = re.compile(
     r"(?:requirement\s++(?=\S))?((?:[A-Z]++-)?R\d++|(?<=\s)\d++)"
     r"(?:\s*+[:.)](?!\d)\s*+|\s++[–—-]\s*+(?!\d)|[–—-]\s++|\s++(?!(?:and|or|to|vs|with)\b)(?=[^\W\d_]))"
@@ -28,9 +28,9 @@ _LOOSE = re.compile(
 
 
 def fix_document(name: str, data: bytes, change_id: str, base_version: int | None, settings: RuleSettings) -> bytes:
-    """Return the document with its mechanical faults fixed; the same bytes if it has none or is unreadable.
+    """Return the document with mechanical faults fixed; the same bytes if there are none or it is unreadable.
 
-    `base_version` is the version of the project's own spec of that name, if it has one.
+    `base_version` is the version of the project's own spec of that name, if there is one.
     """
     try:
         text = decode_text(data, name)
@@ -46,7 +46,7 @@ def fix_document(name: str, data: bytes, change_id: str, base_version: int | Non
 
 
 def _headings(text: str, name: str, settings: RuleSettings) -> str:
-    """A required section that stands at another level: `# Summary` is `## Summary`."""
+    """Fix the level of required sections: `# Summary` becomes `## Summary`."""
     document = parse_document(text, name)
     edits = []
     for title in settings.required_headings[DOCUMENT_KINDS.get(name, "spec")]:
@@ -57,7 +57,7 @@ def _headings(text: str, name: str, settings: RuleSettings) -> str:
 
 
 def _requirements(text: str, name: str, settings: RuleSettings) -> str:
-    """A heading that clearly is one: `#### R1. Title` and `### Requirement 1: Title` are `### R1: Title`."""
+    """Fix clear requirement headings: `#### R1. Title` and `### Requirement 1: Title` become `### R1: Title`."""
     document = parse_document(text, name)
     found = parse_spec(text, name, settings.requirement_pattern)
     taken = {one.id for one in found.requirements}
@@ -75,7 +75,7 @@ def _requirements(text: str, name: str, settings: RuleSettings) -> str:
 
 
 def _among_requirements(document: Document, strays: tuple[Heading, ...]) -> Iterator[Heading]:
-    """Elsewhere `#### R2 flow` speaks about a requirement."""
+    """Yield stray headings in the Requirements section. Elsewhere, `#### R2 flow` is about a requirement."""
     loose = set(strays)
     inside = False
     for heading in document.headings:

@@ -1,4 +1,4 @@
-"""Rules about what a plan says, and whether its documents agree: links, spec references, tasks, coverage, length."""
+"""Rules about a plan's content and consistency: links, spec references, tasks, coverage, length."""
 
 import posixpath
 import re
@@ -20,7 +20,7 @@ from agentd.validation.rule import PlanDocument, PlanValidation, Rule, document_
 
 _PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
 _CODE = re.compile(r"(`+)(?:(?!\1).)*+\1")
-# In lower case only alone on a line or in a list.
+# Lower case counts only alone on a line or in a list item.
 _LATER = re.compile(r"^[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?[*_(]*+(todo|tbd)[*_).:…]*+[ \t\r]*+$", re.I | re.M)
 _LINK = re.compile(r"!?\[[^\]\n]*+\]\(\s*+(?:<([^<>\n]++)>|(?!<)([^)\s>]++))")
 _ELSEWHERE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*+:|//|#")
@@ -71,7 +71,7 @@ def check_links(page: PlanDocument, run: PlanValidation) -> None:
 def _matches(
     document: Document, pattern: re.Pattern[str], word: Callable[[re.Match[str]], str]
 ) -> list[tuple[int, str]]:
-    """Return each match outside code and comments, with its line. Most documents have none: search once first."""
+    """Return each match outside code and comments with its line. Most documents have none, so search the text first."""
     if not pattern.search(document.text):
         return []
     found = []
@@ -91,7 +91,7 @@ SPEC_REF_UNKNOWN = Rule(
 
 @plan_check
 def check_named_specs(run: PlanValidation) -> None:
-    """The specs named and the files present are the same, and they can be written in some order."""
+    """Check that the proposal names exactly the spec files present, and that they can be written in some order."""
     proposal, plan = run.proposal, run.plan
     if proposal is None:
         return
@@ -121,14 +121,14 @@ def check_named_specs(run: PlanValidation) -> None:
 
 @document_check
 def check_spec_references(page: PlanDocument, run: PlanValidation) -> None:
-    """What a scenario, a removal or a rename refers to exists, here or in the main spec."""
+    """Check that what scenarios, removals and renames refer to exists, here or in the main spec."""
     spec = page.spec
     if spec is None:
         return
     main = run.plan.main.get(spec_id(page.name))
     main_ids = {one.id for one in main.requirements} if main else set()
     strays = stray_ids(spec) if spec.strays else set()
-    # Other specs are not checked, and unreadable headings are reported elsewhere.
+    # References to other specs are not checked, and unreadable headings are reported elsewhere.
     references = [
         (scenario.line, id_)
         for scenario in spec.scenarios
@@ -172,7 +172,7 @@ def check_tasks(run: PlanValidation) -> None:
     rules = {"frontmatter": FRONTMATTER_INVALID, "task-duplicate": TASK_DUPLICATE}
     for fault in run.tasks.faults:
         if fault.rule == "task-yaml" and fault.line in reported:
-            continue  # an open code fence
+            continue  # caused by an unclosed code fence
         what, _, hint = fault.message.partition("; ")
         run.add(TASKS_FILE, fault.line, rules.get(fault.rule, TASK_FORMAT), what, hint or _TASK_FORM)
     for task in tasks:
@@ -211,7 +211,7 @@ TASK_WITHOUT_REQUIREMENT = Rule("task-without-requirement", Severity.LOW, "a tas
 
 @plan_check
 def check_coverage(run: PlanValidation) -> None:
-    """Every requirement has a task, every task a requirement. Unreadable specs are left out."""
+    """Check that every requirement has a task and every task a requirement. Skip unreadable specs."""
     if run.tasks is None:
         return
     specs, main = run.specs, run.plan.main
@@ -222,7 +222,7 @@ def check_coverage(run: PlanValidation) -> None:
     for task in run.tasks.tasks:
         for reference in task.spec_refs:
             name, _, wanted = reference.partition(":")
-            # A task may also work on what the project's own spec says, including a removed requirement.
+            # A task may also refer to the project's own spec, including a requirement that the change removes.
             is_main = name in main and main[name].requirement(wanted) is not None
             if reference not in known and reference not in strays and name not in unread and not is_main:
                 message = f"task {task.id}: {reference} does not exist"
@@ -250,7 +250,7 @@ def check_length(page: PlanDocument, run: PlanValidation) -> None:
         run.add(page.name, limit + 1, TOO_LONG, message, "shorten it, or split the change in two")
 
 
-# Found in the code by agentd.trace, during impl.
+# Reported by agentd.trace, during impl.
 CODE_RULES = (
     Rule("requirement-without-file", Severity.MEDIUM, "no file of a requirement's tasks has changed"),
     Rule("requirement-without-test", Severity.MEDIUM, "no test says that it covers a requirement"),

@@ -1,4 +1,4 @@
-"""What a rule is, what it is given, and what it finds."""
+"""What a rule is, what it receives, and what it reports."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ DOCUMENT_KINDS = {"proposal.md": "proposal", "tasks.md": "tasks", "clarification
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule with its default severity. One that is not configurable can be neither regraded nor turned off."""
+    """A rule with its default severity. If not configurable, it cannot be turned off or given another severity."""
 
     name: str
     severity: Severity
@@ -23,7 +23,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, order=True)
 class RuleFinding:
-    """Where, what is wrong, and how to fix it."""
+    """What a rule found: where, what is wrong, and how to fix it."""
 
     file: str
     line: int
@@ -34,7 +34,7 @@ class RuleFinding:
 
 
 class RuleSettings(Protocol):
-    """The `[validation]` part of the configuration; a rule whose severity is None is off."""
+    """The `[validation]` section of the configuration. A rule whose severity is None is off."""
 
     @property
     def requirement_pattern(self) -> re.Pattern[str]: ...
@@ -52,9 +52,10 @@ class RuleSettings(Protocol):
 
 @dataclass(frozen=True)
 class PlanDocuments:
-    """`texts` by short name; `main` are the project's own specs by id; `exists` takes paths from the project root.
+    """The documents to validate.
 
-    Documents may be missing while a plan is being written; `complete` says that all of them should exist.
+    `texts` are by short name; `main` has the project's own specs by id; `exists` takes paths relative to the project
+    root. Documents may be missing while a plan is being written; `complete` says that all of them should exist.
     """
 
     texts: Mapping[str, bytes]
@@ -66,7 +67,7 @@ class PlanDocuments:
 
 @dataclass(frozen=True, slots=True)
 class PlanDocument:
-    """A readable document; a proposal without its review blocks. Only a spec has `spec`."""
+    """A readable document; a proposal comes without its review blocks. Only specs have `spec`."""
 
     name: str
     kind: str
@@ -76,10 +77,10 @@ class PlanDocument:
 
 
 class PlanValidation:
-    """One validation: what rules look at, and the findings they add.
+    """One validation: the input of the rules, and the findings they add.
 
     `specs`, `proposal` and `tasks` are set once all documents are read. A spec that is unreadable, or partly hidden by
-    an open code fence or comment, is not in `specs`.
+    an unclosed code fence or comment, is not in `specs`.
     """
 
     def __init__(self, plan: PlanDocuments, settings: RuleSettings) -> None:
@@ -103,13 +104,13 @@ PLAN_CHECKS: list[PlanCheck] = []
 
 
 def document_check(check: DocumentCheck) -> DocumentCheck:
-    """Run the function on every readable document."""
+    """Register a check that runs on every readable document."""
     DOCUMENT_CHECKS.append(check)
     return check
 
 
 def plan_check(check: PlanCheck) -> PlanCheck:
-    """Run the function once, after all documents are read."""
+    """Register a check that runs once, after all documents are read."""
     PLAN_CHECKS.append(check)
     return check
 
@@ -122,7 +123,7 @@ def count_by_severity(findings: Iterable[RuleFinding]) -> dict[Severity, int]:
 
 
 def is_valid(findings: Iterable[RuleFinding], strict: bool = False) -> bool:
-    """High findings make a change invalid; strictly, any does."""
+    """Return whether a change is valid: no high finding or, if strict, no finding at all."""
     return not any(strict or finding.severity is Severity.HIGH for finding in findings)
 
 

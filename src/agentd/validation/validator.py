@@ -1,4 +1,4 @@
-"""All rules over one plan, and the list of rules."""
+"""Apply all rules to one plan; also the list of rules."""
 
 from agentd.documents import InvalidFrontmatter, read_proposal, read_tasks
 from agentd.validation import document_rules, plan_rules

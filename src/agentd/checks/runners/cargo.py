@@ -1,4 +1,4 @@
-"""cargo test: the sum of the results of all binaries. It stops after the first failing one unless told otherwise."""
+"""cargo test: add up the results of all binaries. By default it stops after the first failing one."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _ALL_RAN = re.compile(r"error: \d+ targets? failed:")
 class _CargoReader:
     def __init__(self) -> None:
         self.target = ""
-        self.listed: list[str] | None = None  # the current list of failures, None outside of one
+        self.listed: list[str] | None = None  # the current list of failures, or None outside of one
         self.names: list[str] = []
         self.failure_lines: list[str] = []
         self.passed = self.failed = self.skipped = 0
@@ -42,7 +42,7 @@ class _CargoReader:
         passed, failed, skipped = map(int, result.groups())
         self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
         self.ended += 1
-        # the names come right before the result; the output of tests before them may be indented too
+        # The names come right before the result. Test output before them may be indented too.
         for name in (self.listed or [])[-failed:] if failed else ():
             self.names.append(self.target + _LINE_NUMBER.sub("", name))
         self.listed = None

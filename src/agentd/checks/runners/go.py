@@ -1,4 +1,4 @@
-"""go test: plain (names of failures, no counts), with -v and with -json. Subtests count instead of their parent."""
+"""go test: plain (names of failures, no counts), with -v, and with -json. Subtests count instead of their parent."""
 
 import json
 import re
@@ -25,7 +25,7 @@ class _GoReader:
     def __init__(self) -> None:
         self.tests: list[_GoTest] = []
         self.pending: dict[str, list[_GoTest]] = {}  # by package; in plain text, its name comes after its tests
-        self.crashed: list[str] = []  # the line of each package that failed for another reason than a test
+        self.crashed: list[str] = []  # the line of each package that failed for a reason other than a test
         self.packages = self.without_tests = 0
         self.has_counts = self.has_panicked = False
 
@@ -54,7 +54,7 @@ class _GoReader:
         self.has_panicked = False
 
     def _event(self, line: str) -> None:
-        if '"Action":"output"' in line:  # most events, and long ones
+        if '"Action":"output"' in line:  # most events are like this, and long
             self.has_panicked |= '"Output":"panic: ' in line
             return
         try:
@@ -92,14 +92,14 @@ def read_go(lines: Sequence[str]) -> RunnerSummary | None:
 
 
 def _leaves(tests: Iterable[_GoTest]) -> list[_GoTest]:
-    """Leave out tests that have subtests."""
+    """Return the tests that have no subtests."""
     tests = list(tests)
     parents = {(test.package, parent) for test in tests for parent in _parents(test.name)}
     return [test for test in tests if (test.package, test.name) not in parents]
 
 
 def _parents(name: str) -> Iterator[str]:
-    """Yield all possible parents of a test; a test name may contain a slash too."""
+    """Yield all possible parents of a test. A test's own name may contain a slash too."""
     at = -1
     for _ in range(_MAX_DEPTH):
         at = name.find("/", at + 1)

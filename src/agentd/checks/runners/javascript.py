@@ -1,4 +1,7 @@
-"""Jest and Vitest. Jest prints "Tests: 1 failed, 2 passed, 3 total", and names after a bullet below the failed file."""
+"""node's test runner, Jest and Vitest.
+
+Jest prints "Tests: 1 failed, 2 passed, 3 total", and names after a bullet below the failed file.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -39,7 +42,7 @@ def _tap_failures(lines: Sequence[str]) -> Iterator[_TapFailure]:
 
 
 def _details(lines: Sequence[str], at: int, indent: str) -> tuple[dict[str, str], int]:
-    """Return the details in the YAML block and the line after it. Other text in the block is indented deeper."""
+    """Return the details in the YAML block, and the line after it. Other text in the block is indented further."""
     if at >= len(lines) or lines[at] != f"{indent}  ---":
         return {}, at
     details: dict[str, str] = {}
@@ -67,7 +70,7 @@ class _NodeFailure(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether this is a file that could not be run, not a test."""
+        """Return whether this is a file that could not be run, rather than a test."""
         return self.path[-1] in (self.file, "") or self.path[-1].endswith(f"/{self.file}")
 
 
@@ -85,7 +88,7 @@ def read_node(lines: Sequence[str]) -> RunnerSummary | None:
         sum(total.get(word, 0) for total in totals for word in words)
         for words in (("pass",), ("fail", "cancelled"), ("skipped", "todo"))
     )
-    # node also counts tests that fail only because of their subtests
+    # node also counts tests that fail only because of their subtests.
     failed = len(failures) if len(failures) <= failed <= len(failures) + parents else failed
     tests = [failure for failure in failures if not failure.is_file]
     return RunnerSummary(
@@ -98,7 +101,7 @@ def read_node(lines: Sequence[str]) -> RunnerSummary | None:
 
 
 def _totals(lines: Sequence[str]) -> Iterator[dict[str, int]]:
-    """Yield the counts at the end of each run, which are on consecutive lines. A test may print similar lines."""
+    """Yield the counts at the end of each run, which are on consecutive lines. Tests may print similar lines."""
     total: dict[str, int] = {}
     for line in (*lines, ""):
         if count := _COUNT.fullmatch(line):
@@ -133,7 +136,7 @@ def _shown(lines: Sequence[str]) -> tuple[list[tuple[str, ...]], int]:
     """Parse the progress output, which has the groups of each test but not its file."""
     failed: list[tuple[str, ...]] = []
     parents: set[int] = set()
-    opened: list[tuple[str, int]] = []  # the groups that contain the line, each with its line number
+    opened: list[tuple[str, int]] = []  # the groups that contain the line, with their line numbers
     for number, line in enumerate(lines):
         test = _TEST.fullmatch(line)
         if not test:
@@ -152,7 +155,7 @@ def _shown(lines: Sequence[str]) -> tuple[list[tuple[str, ...]], int]:
 
 
 def _failed_name(text: str) -> str | None:
-    """Return the name without its time; None for a to-do, or if this is not a test."""
+    """Return the name without its duration; None for a to-do, or if this is not a test."""
     at_end = _TIME.search(text)
     return text[: at_end.start()] if at_end and "# TODO" not in text[at_end.end() :] else None
 

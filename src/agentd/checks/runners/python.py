@@ -1,4 +1,4 @@
-"""pytest (also -q, -v, xdist and subtests): counts from the last line, names from the short summary. And unittest."""
+"""pytest (with -q, -v, xdist and subtests), with counts from the last line and names from the summary; and unittest."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ def _summary_lines(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _name(line: str) -> str | None:
-    """Return the test's name; None for a file that could not be collected."""
+    """Return the test's name, or None for a file that could not be collected."""
     if subtest := _SUBTEST.fullmatch(line):
         return f"{_node_id(subtest[2])} {subtest[1]}"
     if line.startswith(("FAILED ", "ERROR ")):
@@ -65,7 +65,7 @@ def _name(line: str) -> str | None:
 
 
 def _verbose_name(line: str) -> str | None:
-    """Parse `tests/a.py::test_b FAILED [ 50%]`, with xdist `[gw0] [ 50%] FAILED tests/a.py::test_b`."""
+    """Parse `tests/a.py::test_b FAILED [ 50%]`, or with xdist `[gw0] [ 50%] FAILED tests/a.py::test_b`."""
     if "FAILED" not in line and "ERROR" not in line:
         return None
     line = _PROGRESS.sub("", line, count=1)
@@ -79,7 +79,7 @@ def _verbose_name(line: str) -> str | None:
 
 
 def _node_id(text: str) -> str:
-    """Remove the message. Parameter values may look like the start of one."""
+    """Remove the message. Parameter values may look like the start of a message."""
     bracket, dash = text.find("["), text.find(" - ")
     if -1 < bracket < dash:
         end = text.find("] - ", bracket)
@@ -89,7 +89,7 @@ def _node_id(text: str) -> str:
 
 _RAN = re.compile(r"Ran (\d+) tests? in [\d.]+s")
 _END = re.compile(r"(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?")
-_MAX_DISTANCE = 3  # lines between the two
+_MAX_DISTANCE = 3  # most lines between the two
 _LINE = "=" * 70
 _HEAD = re.compile(r"(?:FAIL|ERROR|UNEXPECTED SUCCESS): (\S+) \(([\w.<>]+)\)(?: (.+))?")
 _NO_MODULE = "unittest.loader._FailedTest"
@@ -111,7 +111,7 @@ def read_unittest(lines: Sequence[str]) -> RunnerSummary | None:
     )
     heads = list(_heads(lines))
     named = [(test, detail) for _, test, detail in heads if test]
-    # a module that cannot be imported counts as a test; a failing class setup does not
+    # A module that cannot be imported counts as a test; a failing class setup does not.
     failed_runs = len({test for test, _ in named}) + sum(_NO_MODULE in line for line, _, _ in heads)
     return RunnerSummary(
         runner="unittest",
@@ -131,14 +131,14 @@ def _runs(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _heads(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield the line, the test ("" if it is not a test) and the values of a subtest."""
+    """Yield the line, the test ("" if it is not a test), and the values of a subtest."""
     for before, line in zip(("", *lines), lines, strict=False):
         if (before == _LINE or line.startswith("UNEXPECTED SUCCESS: ")) and (head := _HEAD.fullmatch(line)):
             yield line, _test(head[1], head[2]), head[3] or ""
 
 
 def _test(method: str, where: str) -> str:
-    """Return the full name; since Python 3.11, `where` ends with the method already."""
+    """Return the full name. Since Python 3.11, `where` already ends with the method."""
     if method in _NO_TESTS or where.startswith(_NO_MODULE):
         return ""
     return where if where.endswith(f".{method}") else f"{where}.{method}"

@@ -1,4 +1,4 @@
-"""Archive a change, and undo that. Files only: nothing is committed or merged."""
+"""Archive a change, and undo an archive. Only files change: nothing is committed or merged."""
 
 import os
 import re
@@ -42,7 +42,7 @@ _NEXT_COMMAND = {
 
 @dataclass(frozen=True)
 class ArchivePlan:
-    """What an archive does. `folder` and the files are relative to the project root."""
+    """What archiving will do. `folder` and file paths are relative to the project root."""
 
     change: Change
     state: ChangeState
@@ -54,7 +54,7 @@ class ArchivePlan:
     commands: branch_check.GitCommands
 
     def texts(self) -> dict[str, tuple[str | None, str]]:
-        """Return the files outside the change's folder that are written, before and after."""
+        """Return the files to write outside the change's folder, with their text before and after."""
         written = {f"agentd/specs/{one.id}.md": (one.before, one.after) for one in self.specs if one.after is not None}
         return {**written, f"agentd/specs/{preview.CHANGELOG_FILE}": self.changelog}
 
@@ -67,7 +67,7 @@ class ArchivePlan:
 
 
 def prepare_archive(change: Change, pattern: re.Pattern[str]) -> ArchivePlan:
-    """Return what an archive would do, or refuse it; nothing is written."""
+    """Return what archiving would do, or refuse it. Writes nothing."""
     state = change.read()
     if state.phase is not Phase.COMPLETE:
         hint = f"agentd {_NEXT_COMMAND.get(state.phase, 'status')} {change.id}"
@@ -102,10 +102,10 @@ def prepare_archive(change: Change, pattern: re.Pattern[str]) -> ArchivePlan:
 
 
 def archive_change(change: Change, pattern: re.Pattern[str]) -> ArchivePlan:
-    """Archive under the run lock and the archive lock, so that two archives never write the specs at once."""
+    """Archive under the run lock and the archive lock, so two archives never write the specs at the same time."""
     project = change.project
     with change.running(f"agentd archive {change.id}") as held, archive_lock(project):
-        ChangeLocator(project).find(change.id)  # somebody else may have archived it while we waited
+        ChangeLocator(project).find(change.id)  # someone else may have archived it while we waited
         plan = prepare_archive(change, pattern)
         state = plan.archived_state()
         with change.writing(held.token):
@@ -160,7 +160,7 @@ def _refuse_conflicts(change: Change, specs: tuple[SpecPreview, ...]) -> None:
 
 
 def undo_archive(project: Project, change_id: str) -> Change:
-    """Undo an archive byte for byte, unless something was built on it; return the change in its old place."""
+    """Undo an archive byte for byte, unless later changes build on it. Return the restored change."""
     check_change_id(change_id)
     with archive_lock(project):
         done = [one for one in completed_archives(project) if one.facts.get(CHANGE_FACT) == change_id]
@@ -178,7 +178,7 @@ def undo_archive(project: Project, change_id: str) -> Change:
 
 
 def _refuse_undo(project: Project, change_id: str, record: TransactionRecord, tree: str) -> None:
-    """Refuse where there is a better explanation than that files differ."""
+    """Refuse for reasons that deserve a clearer message than "files differ"."""
     moved, branch, at = record.moves[0], record.facts.get("branch", ""), record.facts.get("at", "")
     if not (record.root / moved.target).exists() and (record.root / moved.source).exists():
         raise ChangeNotFound(f"{change_id} is no longer archived: {moved.source} exists", "agentd list")

@@ -1,4 +1,4 @@
-"""The branch of a change: whether it has the current specs, and the git commands that are left to run."""
+"""The branch of a change: whether it has the current specs, and the git commands left to run."""
 
 import os
 import shlex
@@ -12,7 +12,7 @@ from agentd.project import Project, git
 
 @dataclass(frozen=True)
 class GitCommands:
-    """What to type in the current folder."""
+    """The commands to run in the current folder."""
 
     commit: tuple[str, ...]
     merge: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class GitCommands:
 
 
 def refuse_outdated_branch(change: Change, place: GitLocation, again: str) -> None:
-    """Refuse unless the branch contains the tip of the target, or we are on the target with the work merged."""
+    """Refuse unless the branch contains the target's tip, or the target is checked out with the work merged."""
     target, names = place.target, git.branches(change.project.repo)
     tip = _target_tip(change, target, names) if target and git.head_commit(change.tree) else None
     if target is None or tip is None:
@@ -41,7 +41,7 @@ def refuse_outdated_branch(change: Change, place: GitLocation, again: str) -> No
 
 
 def _target_tip(change: Change, target: str, names: Collection[str]) -> str | None:
-    """Return the ref of the target; in a clone that never checked it out, as it was fetched."""
+    """Return the ref of the target; in a clone that never checked it out, the fetched one."""
     if target in names:
         return f"refs/heads/{target}"
     found = git.run(change.tree, "for-each-ref", "--format=%(refname)", f"refs/remotes/*/{target}").splitlines()
@@ -53,7 +53,7 @@ def _contains(change: Change, ref: str) -> bool:
 
 
 def branch_warnings(change: Change, place: GitLocation) -> Iterator[str]:
-    """Warn if the target is behind its upstream, as last fetched, or if a commit would be on no branch."""
+    """Warn if the target is behind its upstream, as last fetched, or if HEAD is detached."""
     if target := place.target:
         upstream = git.run(change.tree, "rev-parse", "--abbrev-ref", f"{target}@{{upstream}}", failing="")
         count = upstream and git.run(change.tree, "rev-list", "--count", f"{target}..{upstream}", failing="0")
@@ -66,7 +66,7 @@ def branch_warnings(change: Change, place: GitLocation) -> Iterator[str]:
 
 
 def git_commands(change: Change, place: GitLocation, message: str) -> GitCommands:
-    """Return the commands that commit, bring the work to the target, and then remove branch and worktree."""
+    """Return the commands to commit, bring the work to the target, and then remove the branch and worktree."""
     repo, target = change.project.repo, place.target
     git_here = f"git{git_directory(change.tree, repo.top)}"
     commit = (f"{git_here} add --all", f"{git_here} commit --message {shlex.quote(message)}")
@@ -75,7 +75,7 @@ def git_commands(change: Change, place: GitLocation, message: str) -> GitCommand
         return GitCommands(commit)
     quoted, trees = shlex.quote(branch), git.worktrees(repo)
     own = next((one.path for one in trees if one.branch == branch and one.path != repo.main), None)
-    if current_branch(change.project, change.tree) != branch:  # it is merged already
+    if current_branch(change.project, change.tree) != branch:  # already merged
         return GitCommands(commit, remove=_removal(repo, own, change.tree, quoted))
     remotes = git.run(change.tree, "remote").splitlines()
     remote = "origin" if "origin" in remotes else next(iter(remotes), None)
@@ -84,13 +84,13 @@ def git_commands(change: Change, place: GitLocation, message: str) -> GitCommand
     tree = holder or (repo.main if own else change.tree)
     git_there = f"git{git_directory(tree, repo.top)}"
     switch = () if holder else (f"{git_there} switch {shlex.quote(target)}",)
-    detach = (f"{git_here} switch --detach",) if holder and not own else ()  # git keeps a checked out branch
+    detach = (f"{git_here} switch --detach",) if holder and not own else ()  # git does not delete a checked-out branch
     remove = (*detach, *_removal(repo, own, tree, quoted))
     return GitCommands(commit, (*switch, f"{git_there} merge {quoted}"), push, remove)
 
 
 def _removal(repo: git.Repository, own: str | None, tree: str, branch: str) -> tuple[str, ...]:
-    """Return the commands that remove the worktree, after leaving it, and delete the branch where it is merged."""
+    """Return the commands to remove the worktree, after leaving it, and to delete the merged branch."""
     if own == repo.top:
         leave = f"cd {shlex.quote(repo.main)}", f"git worktree remove {shlex.quote(own)}"
         return *leave, f"git{git_directory(tree, repo.main, repo.main)} branch --delete {branch}"
@@ -99,7 +99,7 @@ def _removal(repo: git.Repository, own: str | None, tree: str, branch: str) -> t
 
 
 def git_directory(tree: str, current: str, start: str = os.curdir) -> str:
-    """Return the option that runs git in another worktree than the current one."""
+    """Return the option that runs git in `tree`; empty if that is the current worktree."""
     return "" if tree == current else f" -C {shlex.quote(os.path.relpath(tree, start))}"
 
 

@@ -1,4 +1,4 @@
-"""What a change would make of the main specs, and where others have changed the same since it began."""
+"""What a change would do to the main specs, and where others have changed the same parts since it began."""
 
 import os
 import re
@@ -39,7 +39,7 @@ class SpecVersions:
 
 @dataclass(frozen=True)
 class SpecPreview:
-    """The main spec before and after the archive; `after` is None if nothing is written."""
+    """The main spec before and after archiving; `after` is None if nothing is written."""
 
     id: str
     before: str | None
@@ -55,7 +55,7 @@ class SpecPreview:
 
 
 def change_spec_files(change: Change) -> list[Path]:
-    """Return the specs of the change. A link is an error, because nobody has judged what it points to."""
+    """Return the change's spec files. Raise StateError for a link, because nobody has reviewed what it points to."""
     if links := linked_documents(change.folder):
         name = f"agentd/changes/{change.id}/{links[0]}"
         raise StateError(f"{name} is or is behind a link", "replace the link by the text, then have it judged again")
@@ -67,7 +67,7 @@ def main_spec_path(change: Change, id_: str) -> Path:
 
 
 def read_optional(path: Path) -> str | None:
-    """Return the text of a file, None if it does not exist."""
+    """Return the text of a file, or None if it does not exist."""
     return _read_hashed(path)[0]
 
 
@@ -82,7 +82,7 @@ def _read_hashed(path: Path) -> tuple[str | None, str]:
 
 @contextmanager
 def fixable(then: str = "run the command again") -> Iterator[None]:
-    """Ask a person to fix a file that cannot be read; no validation checks the main specs."""
+    """Add a hint to fix an unreadable file by hand, because no validation checks the main specs."""
     try:
         yield
     except FormatInvalid as error:
@@ -90,7 +90,7 @@ def fixable(then: str = "run the command again") -> Iterator[None]:
 
 
 def read_versions(change: Change, path: Path) -> SpecVersions:
-    """Read a spec of the change and its main spec. If no base was kept, it is the main spec if the versions agree."""
+    """Read a spec of the change and its main spec. Without a stored base, use the main spec if the versions agree."""
     id_, bases = path.stem, change.read().base.specs
     (yours, yours_hash), (main, main_hash) = _read_hashed(path), _read_hashed(main_spec_path(change, id_))
     base, base_hash = _read_hashed(change.folder / "base" / f"{id_}.md")
@@ -107,7 +107,7 @@ def read_versions(change: Change, path: Path) -> SpecVersions:
 
 
 def preview_spec(change: Change, path: Path, pattern: re.Pattern[str], date: str) -> SpecPreview:
-    """Preview the spec in that file; one that cannot be read is an error."""
+    """Preview the merge of one spec. Raise an error if it cannot be read."""
     spec = read_versions(change, path)
     with fixable():
         merged = merge_spec(spec.main, spec.yours, spec.base, spec.id, pattern)
@@ -116,7 +116,7 @@ def preview_spec(change: Change, path: Path, pattern: re.Pattern[str], date: str
         return SpecPreview(spec.id, spec.main, None, version, merged.touches, merged.conflicts)
     version += spec.main is not None
     after = stamp_version(merged.text, version, date, change.id, spec.id)
-    try:  # the result must contain all of the change before it may replace the main spec
+    try:  # verify that the result contains the whole change before it may replace the main spec
         again = merge_spec(after, spec.yours, spec.base, spec.id, pattern)
     except AgentdError as error:
         raise Bug(f"{spec.id} cannot be read after the merge: {error.message}; nothing was written") from error
@@ -126,7 +126,7 @@ def preview_spec(change: Change, path: Path, pattern: re.Pattern[str], date: str
 
 
 def merge_warnings(change: Change, pattern: re.Pattern[str]) -> list[str]:
-    """Warn of what a merge cannot know: requirements that others removed or renamed, and other sections of a delta."""
+    """Warn about what a merge cannot see: requirements others removed or renamed, and a delta's other sections."""
     removed: list[str] = []
     sections: list[str] = []
     for path in change_spec_files(change):
@@ -161,7 +161,7 @@ _TITLE = "# Changelog of the specs"
 def add_changelog_entry(
     text: str | None, change_id: str, date: str, description: str, specs: Sequence[SpecPreview]
 ) -> str:
-    """Add an entry under the title and a person's own introduction, above all older entries."""
+    """Add an entry below the title and any introduction, above all older entries."""
     lines = [f"- `{one.id}`: {describe_spec_change(one)}" for one in specs] or ["No spec changed."]
     entry = "\n".join([f"## {date}: {change_id}", "", embed_text(one_line(description)), "", *lines])
     if text is None or not text.strip():
@@ -175,13 +175,13 @@ def add_changelog_entry(
 
 
 def describe_spec_change(spec: SpecPreview) -> str:
-    """`new, version 1` or `version 4: R5 added, R2 changed, 3 scenarios changed`."""
+    """Describe the change: `new, version 1` or `version 4: R5 added, R2 changed, 3 scenarios changed`."""
     if spec.is_new:
         return f"new, version {spec.version}"
     if spec.after is None:
         return "unchanged"
     requirements: dict[str, None] = {}
-    scenarios: Counter[str] = Counter()  # there are many, so they are counted
+    scenarios: Counter[str] = Counter()  # there may be many, so only count them
     for touch in spec.touches:
         verb = "changed" if touch.how is TouchKind.MODIFIED else str(touch.how)
         if touch.kind is UnitKind.SCENARIO:

@@ -1,7 +1,7 @@
-"""Update a change to the current specs: its specs, their base texts and STATE.yaml, all of them or none.
+"""Update a change to the current specs: its specs, their base texts and STATE.yaml, in one transaction.
 
 Where both sides changed the same part, the change's spec gets conflict markers for a person or the planner to resolve.
-An approval stays valid for a spec in which others touched nothing that the change touches.
+An approval stays valid for a spec if others touched nothing that the change touches.
 """
 
 import re
@@ -19,7 +19,7 @@ from agentd.storage import Operation, RemoveFile, WriteFile, files, run_transact
 
 @dataclass(frozen=True)
 class RebasedSpec:
-    """One spec on its new base. `is_touched`: others changed a requirement that the change changes too."""
+    """One spec on its new base. `is_touched`: others changed a requirement that the change also changes."""
 
     id: str
     before: str
@@ -31,7 +31,7 @@ class RebasedSpec:
 
 
 def rebase_change(change: Change, pattern: re.Pattern[str]) -> tuple[RebasedSpec, ...]:
-    """Rebase and return the specs whose main spec changed since the change began."""
+    """Rebase the specs whose main spec changed since the change began, and return them."""
     with change.running(f"agentd rebase {change.id}") as held, archive_lock(change.project):
         rebased = preview_rebase(change, pattern)
         if rebased:
@@ -47,7 +47,7 @@ def rebase_change(change: Change, pattern: re.Pattern[str]) -> tuple[RebasedSpec
 
 
 def preview_rebase(change: Change, pattern: re.Pattern[str]) -> tuple[RebasedSpec, ...]:
-    """Return what a rebase would do; nothing is written."""
+    """Return what a rebase would do. Writes nothing."""
     state = change.read()
     if not state.phase.is_open or state.phase is Phase.DRAFTING:
         raise WrongPhase(f"{change.id} is {state.phase}, so it has no specs to rebase", f"agentd status {change.id}")
@@ -66,7 +66,7 @@ def _rebase_spec(change: Change, path: Path, pattern: re.Pattern[str]) -> Rebase
         return None
 
     def touched(text: str | None) -> set[str]:
-        """Return the requirements that a text touches, also by scenarios; `notes:` is for those of no requirement."""
+        """Return the requirements that a text touches, also through scenarios; `notes:` if a scenario has none."""
         if text is None:
             return {spec.id}
         return {one.name.partition("/")[0] for one in touched_units(text, spec.base, spec.id, pattern)}

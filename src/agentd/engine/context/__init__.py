@@ -1,1 +1,1 @@
-"""What an agent reads before it begins: everything it needs, once, bounded in size."""
+"""What an agent reads before it starts: everything it needs, stated once, bounded in size."""

@@ -1,4 +1,4 @@
-"""Reads what context is made of (documents of the change, files that git does not ignore), and quotes it safely."""
+"""Read the material for context files (documents of the change, files git does not ignore), and quote it safely."""
 
 import os
 import re
@@ -18,22 +18,22 @@ _TITLE = 100  # characters
 
 
 class ContextReader:
-    """Reads like the agents' tools: it follows no link out of the project and sees no secrets or other changes."""
+    """Read like the agents' tools: never through a link out of the project, and no secrets or other changes."""
 
     def __init__(self, change: Change) -> None:
         self.folder = f"agentd/changes/{change.id}"
         self._tree = change.tree
         self._root = os.path.realpath(os.path.join(change.tree, change.project.prefix))
         self._own = ProjectFiles(self._root, self.folder, others_hidden=True)
-        # Without the folders of changes, where GEMINI.md and AGENTS.md are agentd's.
+        # Hides all change folders, where GEMINI.md and AGENTS.md are agentd's own.
         self._project = ProjectFiles(self._root, None, others_hidden=True)
 
     def own(self, name: str) -> str | None:
-        """Return a document of the change; None if it is missing or a link, which can point anywhere."""
+        """Return a document of the change, or None if it is missing or a link, which could point anywhere."""
         return _read_plain(self._own, f"{self.folder}/{name}")
 
     def of_project(self, path: str) -> ReadFile | None:
-        """Return a text file of the project; None if it is missing, or git ignores it or its link target."""
+        """Return a text file of the project, or None if it is missing, or if git ignores it or its link target."""
         try:
             file = self._project.read(path)
         except ToolRefusal:
@@ -64,7 +64,7 @@ class ContextReader:
         return [name for name in names if CHANGE_ID.fullmatch(name)]
 
     def main_spec(self, id_: str) -> tuple[str, str | None]:
-        """Return the path and text of the project's own spec; no text if it is missing or a link."""
+        """Return the path and text of the project's own spec. The text is None if it is missing or a link."""
         name = f"{_SPECS}/{id_}.md"
         return name, _read_plain(self._project, name)
 
@@ -84,7 +84,7 @@ def _read_plain(files: ProjectFiles, path: str) -> str | None:
     return file.data.decode() if file.place == path else None
 
 
-@lru_cache(maxsize=4)  # a planner's context is written before each of its calls
+@lru_cache(maxsize=4)  # a planner's context is rewritten before each of its calls
 def _tracked(root: str, stamp: tuple[int, ...]) -> tuple[str, ...]:
     names = git.run(root, "ls-files", "-z", "--", ".", ":(exclude)agentd", failing="").split("\0")
     return tuple(name for name in names if name)
@@ -99,7 +99,7 @@ _SECRET = re.compile(r"(?i)(?:^|/)\.env")
 
 
 def directory_outline(paths: Iterable[str], limit: int) -> str:
-    """List folders with their number of files: as deep as fits, at most three levels, then what fits of the first."""
+    """List folders with their file counts: as deep as fits, up to three levels; otherwise the top level, cut to fit."""
     shown = [path for path in paths if not _SECRET.search(path)]
     if not shown:
         return "Nothing is tracked yet."
@@ -127,9 +127,9 @@ def _parents(path: str) -> tuple[str, ...]:
     return tuple(path.split("/")[:-1][:DEPTH])
 
 
-# ---- quotations: bounded, and in a fence that nothing inside can close
+# ---- quotations: bounded, in a fence that their content cannot close
 
-LONGEST = 100  # of a run of backticks; a longer one would make the fence longer than the text
+LONGEST = 100  # longest run of backticks kept; a longer one would make the fence longer than the text
 
 _RUN = re.compile(r"`{3,}")
 _TOO_LONG = re.compile(rf"`{{{LONGEST + 1},}}")
@@ -148,14 +148,14 @@ def quote_text(path: str, text: str, limit: int, tools: Mapping[str, str]) -> st
 
 
 def shorten_text(text: str, limit: int, path: str) -> str:
-    """Return at most `limit` characters for a prompt, which quotes by indenting, and where the full text is."""
+    """Return at most `limit` characters, and where the full text is, for a prompt that quotes by indenting."""
     text = text.removeprefix("\ufeff").strip()
     kept, following = cut_lines(text, limit)
     return f"{kept}\n[cut here: the full text is in `{path}`]".lstrip() if following else text
 
 
 def cut_lines(text: str, limit: int) -> tuple[str, int]:
-    """Return the lines that fit, and the number of the first missing or incomplete line; 0 if all fit."""
+    """Return the lines that fit, and the number of the first line that is missing or cut; 0 if all fit."""
     if len(text) <= limit:
         return text, 0
     end = text.rfind("\n", 0, limit + 1)
@@ -164,7 +164,7 @@ def cut_lines(text: str, limit: int) -> tuple[str, int]:
 
 
 def fitting_lines(lines: Iterable[str], limit: int) -> list[str]:
-    """Return the first lines that fit into `limit` characters."""
+    """Return as many of the first lines as fit into `limit` characters."""
     kept = []
     for line in lines:
         limit -= len(line) + 1
@@ -175,7 +175,7 @@ def fitting_lines(lines: Iterable[str], limit: int) -> list[str]:
 
 
 def fence_text(text: str) -> str:
-    # Every run of backticks counts, wherever it is: programs disagree about what ends a line.
+    # Count every run of backticks, wherever it is, because programs disagree about what ends a line.
     text = _TOO_LONG.sub("`" * LONGEST + "…", text)
     fence = "`" * (max((len(run) for run in _RUN.findall(text)), default=2) + 1)
     return f"{fence}\n{text}\n{fence}"

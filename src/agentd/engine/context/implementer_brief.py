@@ -1,4 +1,4 @@
-"""What an implementer's prompt repeats of the plan: tasks, their requirements, what people said. Bounded in size."""
+"""The parts of the plan that an implementer's prompt repeats: tasks, requirements, people's notes. Bounded in size."""
 
 import contextlib
 import re
@@ -29,11 +29,11 @@ from agentd.project import load_config
 
 DESCRIPTION = 6_000  # characters
 CLARIFICATIONS = 8_000
-TASKS = 20_000  # of all descriptions
-REQUIREMENTS = 40_000  # of all texts and scenarios
-TEXT = 6_000  # of one of them
+TASKS = 20_000  # all descriptions together
+REQUIREMENTS = 40_000  # all texts and scenarios together
+TEXT = 6_000  # one text
 TITLE = 200
-NOTES = 8_000  # of all that people said about the plan
+NOTES = 8_000  # everything people said about the plan
 
 
 def implementer_brief(change: Change, task_ids: Sequence[str]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _notes(change: Change, path: str) -> Iterator[str]:
     accepted = None
     for move in state.history:
         if move.to in (Phase.PROPOSED, Phase.REJECTED):
-            accepted = None  # that was another plan
+            accepted = None  # it was for an earlier plan
         elif move.event is TransitionEvent.ACCEPTED and move.to is Phase.CHALLENGED:
             accepted = move.why
     if accepted is None:
@@ -102,7 +102,7 @@ def _title(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioText:
-    """A scenario as its document has it, and the path of that document."""
+    """A scenario's text in its document, and the document's path."""
 
     title: str
     text: str
@@ -111,7 +111,7 @@ class ScenarioText:
 
 @dataclass(frozen=True, slots=True)
 class RequirementText:
-    """A requirement; with the id of a spec alone, what belongs to the spec as a whole."""
+    """A requirement. If `ref` is only a spec id, the parts that belong to the spec as a whole."""
 
     ref: str
     title: str
@@ -143,7 +143,7 @@ class SpecText:
 def _read_specs(
     change: Change, reader: ContextReader, plan: Sequence[str], refs: Sequence[str]
 ) -> tuple[dict[str, SpecText], dict[str, SpecText]]:
-    """Return the specs of the change, and the project's own specs that `refs` name."""
+    """Return the specs of the change, and the project's own specs that `refs` refer to."""
     config_file = change.project._replace(tree=change.tree).config_file
     pattern = load_config(config_file).validation.requirement_pattern
     own, main = {}, {}
@@ -154,7 +154,7 @@ def _read_specs(
     for id_ in dict.fromkeys(ref.partition(":")[0] for ref in refs):
         path, text = reader.main_spec(id_)
         if text is not None:
-            with contextlib.suppress(InvalidDocument):  # the change's own text is still there
+            with contextlib.suppress(InvalidDocument):  # the change's own text is still available
                 main[id_] = _parse_spec(text, id_, path, pattern)
     return own, main
 
@@ -167,7 +167,7 @@ def _parse_spec(text: str, id_: str, path: str, pattern: re.Pattern[str]) -> Spe
 def _requirements(
     refs: Sequence[str], own: Mapping[str, SpecText], main: Mapping[str, SpecText]
 ) -> Iterator[RequirementText]:
-    """Yield the requirements, then for each of their specs the scenarios without a requirement."""
+    """Yield the requirements, then the scenarios of their specs that have no requirement."""
     yield from (_requirement(ref, own, main) for ref in refs)
     for id_ in dict.fromkeys(ref.partition(":")[0] for ref in refs):
         one = own.get(id_)
@@ -176,7 +176,7 @@ def _requirements(
 
 
 def _requirement(ref: str, own: Mapping[str, SpecText], main: Mapping[str, SpecText]) -> RequirementText:
-    """Return the requirement as the change has it, and where a delta says nothing, as it is in the main spec."""
+    """Return the requirement as the change states it; where a delta omits it, as the main spec does."""
     spec_id, _, id_ = ref.partition(":")
     new = own.get(spec_id)
     old = main.get(spec_id) if new is None or new.spec.is_delta else None
@@ -194,7 +194,7 @@ def _requirement(ref: str, own: Mapping[str, SpecText], main: Mapping[str, SpecT
         before = f"\n\nUntil now it said:\n\n{text}" if text else ""
         return RequirementText(ref, title or removed.title, f"This change removes it.{reason}{before}", (), path)
     scenarios = [scenario for one in own.values() for scenario in one.scenarios_of(ref)]
-    if old:  # its scenarios stay, unless they are removed or replaced by one of the same name
+    if old:  # its scenarios remain, unless removed or replaced by one with the same name
         gone = {one_line(one.title) for one in scenarios}
         gone |= {one_line(one.title) for one in new.spec.removed if not one.id} if new else set()
         kept = old.scenarios_of(f"{old.id}:{old_id}")

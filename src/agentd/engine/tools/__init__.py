@@ -1,1 +1,1 @@
-"""What agents may do, as plain functions: stage rights, evidence and refusals are decided here."""
+"""What agents may do, as plain functions. Permissions by stage, evidence and refusals are decided here."""

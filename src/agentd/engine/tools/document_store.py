@@ -1,4 +1,4 @@
-"""Writing a document of the change: never over somebody's edit, and with a look at what the rules say."""
+"""Write a document of the change: never over someone else's edit, and report what the rules find."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -11,13 +11,16 @@ from agentd.engine.tools.tool_scope import ToolScope
 from agentd.storage import files
 from agentd.validation import RuleFinding, count_by_severity, is_valid
 
-MANY = 100  # findings in one answer
+MANY = 100  # most findings in one answer
 
 T = TypeVar("T")
 
 
 def current_text(binding: ToolScope, change: Change, name: str) -> str | None:
-    """The document as it is now, None if it is not there; refused if it moved since this session saw it."""
+    """Return the document's current text, or None if it does not exist.
+
+    Refuse if it changed since this session last read it.
+    """
     ground = binding.ground(change)
     digest = ground.digest(name)
     if digest != binding.seen.get((change.id, name)):
@@ -32,12 +35,12 @@ def current_text(binding: ToolScope, change: Change, name: str) -> str | None:
 
 
 def store_document(binding: ToolScope, change: Change, name: str, text: str, revised: bool) -> dict[str, Any]:
-    """Write it and say how it stands."""
+    """Write the document and return its hash and the findings about it."""
     ground = binding.ground(change)
     data = text.encode()
     if len(data) > SIZE:
         raise ToolRefusal("too-large", f"{name} would have more than {SIZE // 1_000_000} MB", "split the document")
-    binding.settings()  # whatever cannot be read is told before the write
+    binding.settings()  # raises before the write if the configuration cannot be read
     binding.will_write(name, files.hash_bytes(data))
     ground.write(name, data)
     binding.seen[change.id, name] = files.hash_bytes(data)
@@ -53,7 +56,7 @@ def store_document(binding: ToolScope, change: Change, name: str, text: str, rev
 def check_documents(
     binding: ToolScope, change: Change, texts: dict[str, bytes] | None = None
 ) -> tuple[RuleFinding, ...]:
-    """The rules on a plan that is being made."""
+    """Check a plan that is still being written."""
     return check_plan(change, binding.settings(), texts)
 
 
@@ -80,12 +83,12 @@ def summarize_findings(findings: list[RuleFinding] | tuple[RuleFinding, ...], st
 
 
 def read_main_specs(binding: ToolScope, change: Change) -> MainSpecs:
-    """The project's own specs, as the change's tree has them."""
+    """Return the project's own specs from the change's tree."""
     return MainSpecs(change.project.changes_in(change.tree).parent / "specs", binding.settings())
 
 
 def read_or_refuse(work: Callable[[], T]) -> T:
-    """A document on disk that cannot be read is a person's to mend."""
+    """Turn an unreadable document on disk into a refusal."""
     try:
         return work()
     except InvalidDocument as error:

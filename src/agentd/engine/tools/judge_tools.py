@@ -1,4 +1,4 @@
-"""The judge's report: what it may say, and what it then counts for."""
+"""The judge's report: what it may contain, and what verdict results from it."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def _look_up(lines: list[str], line: int | None, quote: str | None) -> tuple[int
 
 
 def evidence_reader(binding: ToolScope) -> Callable[[str], str | None]:
-    """Files as the judge saw them: the plan on disk, code in the tree under review."""
+    """Return a function that reads files as the judge saw them: the plan from disk, code from the tree under review."""
     assert binding.change
     change = binding.change
     tree = (binding.run_data("run.json") or {}).get("tree")
@@ -84,7 +84,7 @@ def evidence_reader(binding: ToolScope) -> Callable[[str], str | None]:
 
 
 REPORT_FILE = "report.json"
-RUN_FILE = "run.json"  # what the step knows: base and tree, failed checks, the last id that is taken
+RUN_FILE = "run.json"  # written by the step: base and tree, failed checks, the last finding id in use
 _PREFIX = {Stage.CHALLENGE: "C", Stage.REVIEW: "V"}
 
 
@@ -200,7 +200,7 @@ def _words(previous: Iterable[dict[str, Any]], earlier: dict[str, Finding]) -> d
 def split_findings(
     rows: list[dict[str, Any]], earlier: dict[str, Finding]
 ) -> tuple[list[dict[str, Any]], dict[str, dict[str, str]]]:
-    """New findings, and those that were found before under another id: they keep theirs and are open again."""
+    """Separate new findings from repeated ones, which keep their earlier id and are reopened."""
     known = {_likeness(one.title, one.requirement): one.id for one in earlier.values()}
     new, again = [], {}
     for row in rows:
@@ -240,7 +240,7 @@ def _findings(binding: ToolScope, rows: list[dict[str, Any]], earlier: Iterable[
                 where=where,
                 evidence=evidence,
                 verified=because is None,
-                by="",  # the step knows which agent sits there
+                by="",  # filled in by the step, which knows the agent
                 state=FindingState.OPEN,
                 unverified_because=because,
             )
@@ -249,12 +249,15 @@ def _findings(binding: ToolScope, rows: list[dict[str, Any]], earlier: Iterable[
 
 
 def _is_fact(one: Finding | None) -> bool:
-    """agentd alone knows how it stands."""
+    """Return whether the finding comes from a check, so that only agentd decides its state."""
     return one is not None and one.by.startswith("check:")
 
 
 def _check(reported: str, left_open: list[Finding], own: int) -> None:
-    """A failed check's finding refuses nothing: agentd overrules the report, and closes it when the check passes."""
+    """Refuse a verdict that contradicts the findings.
+
+    Findings of failed checks do not count: agentd overrules the report, and closes them when the check passes.
+    """
     high = [one.id for one in left_open if one.severity is Severity.HIGH and not one.by.startswith("check:")]
     if reported == "APPROVED" and high:
         what = f"APPROVED while {', '.join(high)} is high and open"
@@ -264,7 +267,7 @@ def _check(reported: str, left_open: list[Finding], own: int) -> None:
 
 
 def _overruled(binding: ToolScope, reported: str) -> str | None:
-    """What the run knows about failed checks, if the report would approve over it."""
+    """Return why failed checks overrule an approval, or None."""
     if binding.stage is not Stage.REVIEW or reported != "APPROVED":
         return None
     failed = (binding.run_data(RUN_FILE) or {}).get("failed_checks") or []

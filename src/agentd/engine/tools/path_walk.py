@@ -1,7 +1,7 @@
-"""From the project's root to a file, folder by folder.
+"""Walk from the project root to a file, one folder at a time.
 
-Each name is opened under the handle of the folder before it and never by its whole path, so whatever is moved or
-linked meanwhile cannot lead the way out.
+Each component is opened relative to the handle of its parent folder, never by full path, so files that are moved or
+linked in the meantime cannot lead outside the root.
 """
 
 import contextlib
@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Self
 
-LINKS = 20  # on one way
-DEPTH = 128  # each folder on the way is a handle held open
+LINKS = 20  # links followed in one walk
+DEPTH = 128  # every folder on the path keeps a handle open
 
-# NONBLOCK: a pipe without a writer must not hold us; NOCTTY: a terminal must not become ours
+# NONBLOCK: a pipe without a writer must not block. NOCTTY: a terminal must not become the controlling terminal.
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOW_A_LINK = (errno.ELOOP, errno.EMLINK)
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
 _SPECIAL = (errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP)
 
-MayEnter = Callable[[Sequence[str], str], bool]  # the folders from the root, and a name in the last of them
+MayEnter = Callable[[Sequence[str], str], bool]  # the parent folders from the root, and a name in the last one
 
 
 class WalkProblem(Enum):
@@ -36,7 +36,7 @@ class WalkProblem(Enum):
 
 
 class WalkStopped(Exception):
-    """The way ends here. `at` counts the names asked for; `direct` is false behind a link."""
+    """The walk cannot continue. `at` is the index of the failed component; `direct` is False if a link led there."""
 
     def __init__(self, why: WalkProblem) -> None:
         super().__init__(why.value)
@@ -46,7 +46,7 @@ class WalkStopped(Exception):
 
 
 class PathWalk:
-    """Starts at the root; `go` moves it. `names` is where it stands, links resolved."""
+    """A walk that starts at the root; `go` moves it. `names` is the current position, links resolved."""
 
     def __init__(self, root: str, may: MayEnter) -> None:
         self._root = root
@@ -73,7 +73,7 @@ class PathWalk:
         return stat.S_ISDIR(self.stat.st_mode)
 
     def go(self, parts: Sequence[str], links: int = LINKS) -> None:
-        """On from where it stands to a regular file or a folder; with no links allowed the first one stops it."""
+        """Move to a regular file or folder below the current position. With `links=0`, stop at the first link."""
         rest = [*reversed(parts)]
         asked, left = len(rest), links
         while rest:
@@ -91,7 +91,7 @@ class PathWalk:
                 raise
 
     def inside(self) -> Iterator[tuple[str, bool]]:
-        """The names in this folder that may be seen, and whether each is a link, which `look` follows."""
+        """Yield the visible names in this folder, and whether each is a link, which `look` follows."""
         with os.scandir(self.handle) as found:
             for entry in found:
                 name = _text(os.fsencode(entry.name))
@@ -100,7 +100,7 @@ class PathWalk:
                     yield name, not plain
 
     def look(self, name: str) -> os.stat_result | None:
-        """The file or folder of that name, a link followed; None for what nobody may see."""
+        """Return the status of a file or folder, following links; None if it is not visible."""
         try:
             seen = os.lstat(_raw(name), dir_fd=self.handle)
             if not stat.S_ISLNK(seen.st_mode):
@@ -112,7 +112,7 @@ class PathWalk:
             return None
 
     def read(self, most: int) -> bytes:
-        """The file's bytes, at most one more than asked for."""
+        """Return the file's bytes, at most one more than `most`."""
         chunks, left = [], most + 1
         while left and (chunk := os.read(self.handle, min(left, 1 << 20))):
             chunks.append(chunk)
@@ -120,13 +120,13 @@ class PathWalk:
         return b"".join(chunks)
 
     def make(self, name: str) -> None:
-        """A folder, if nothing is there yet."""
+        """Create a folder unless the name exists."""
         with contextlib.suppress(FileExistsError):
             os.mkdir(_raw(name), dir_fd=self.handle)
             os.fsync(self.handle)
 
     def replace(self, name: str, data: bytes) -> None:
-        """A file of this folder is the new one, on disk; cut off at any point it is the old one, whole."""
+        """Replace a file in this folder durably. If interrupted, the old file stays intact."""
         rights = self._rights(name)
         temporary = _raw(f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
         handle = os.open(temporary, _NEW, 0o666, dir_fd=self.handle)
@@ -147,7 +147,7 @@ class PathWalk:
         os.fsync(self.handle)
 
     def _rights(self, name: str) -> int | None:
-        """Of the file that will be replaced."""
+        """Return the permissions of the file to be replaced, or None if there is none."""
         try:
             mode = os.lstat(_raw(name), dir_fd=self.handle).st_mode
         except FileNotFoundError:
@@ -161,10 +161,10 @@ class PathWalk:
         return mode & 0o777
 
     def _step(self, name: str) -> str | None:
-        """Into one name; a link is not entered, its target is the answer."""
+        """Enter one component. Do not enter a link; return its target instead."""
         if not self.is_folder():
             raise WalkStopped(WalkProblem.FILE)
-        if name == "..":  # only in the target of a link
+        if name == "..":  # only occurs in the target of a link
             self._up()
             return None
         if len(self.names) == DEPTH or not self._may(self.names, name):
@@ -173,7 +173,7 @@ class PathWalk:
             return self._enter(name)
         except OSError as error:
             if error.errno in _NOW_A_LINK:
-                return name  # changed between two looks: look again, as if a link led to itself
+                return name  # became a link between lstat and open: retry, as if it were a link to itself
             if error.errno in _ABSENT:
                 raise WalkStopped(WalkProblem.ABSENT) from None
             if error.errno in _SPECIAL:
@@ -193,7 +193,10 @@ class PathWalk:
         return None
 
     def _placed(self, target: str) -> list[str]:
-        """The names a link leads through, from where the walk stands now."""
+        """Return the components of a link's target, relative to the walk's position.
+
+        For an absolute target, move the walk back to the root first.
+        """
         parts = _parts(target)
         if not target.startswith("/"):
             return parts
@@ -220,7 +223,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _raw(name: str) -> bytes:
-    """File names are UTF-8, whatever the locale says; other bytes pass through."""
+    """Encode a file name as UTF-8, regardless of the locale; other bytes pass through."""
     return name.encode("utf-8", "surrogateescape")
 
 

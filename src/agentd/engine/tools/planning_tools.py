@@ -1,4 +1,4 @@
-"""The planner's tools: proposal, tasks, and exact edits in all its documents."""
+"""The planner's tools: proposal, tasks, and exact edits of its documents."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def refuse_edit(name: str, before: str, after: str) -> None:
 
 
 def _fault(name: str, text: str) -> str | None:
-    """Why the document cannot be read, None if it can."""
+    """Return why the document cannot be parsed, or None if it can."""
     try:
         document = parse_document(text, name)
         front = read_frontmatter(document)
@@ -83,7 +83,7 @@ def _fault(name: str, text: str) -> str | None:
 
 
 def _refuse_status(before: str, after: str) -> None:
-    """agentd alone ticks a task."""
+    """Refuse edits that change a task's status, because only agentd sets it."""
     known: dict[str, set[TaskStatus]] = {}
     for one in parse_tasks(before).tasks:
         known.setdefault(one.id, set()).add(one.status)
@@ -227,16 +227,16 @@ def _check_tasks(binding: ToolScope, change: Change, tasks: tuple[Task, ...]) ->
 
 
 def _references(binding: ToolScope, change: Change) -> set[str]:
-    """Every requirement of the change's specs, with what they remove."""
+    """Return every requirement in the change's specs, including removed ones."""
     pattern = binding.settings().requirement_pattern
     found: set[str] = set()
     for path in sorted((change.folder / "specs").glob("*.md")):
         if not path.is_file():
-            continue  # opening a pipe would wait for ever
+            continue  # opening a pipe would block forever
         try:
             one = parse_spec(decode_text(path.read_bytes(), path.name), path.name, pattern)
         except InvalidDocument:
-            continue  # validation tells about it
+            continue  # validation reports it
         found |= {f"{path.stem}:{each.id}" for each in one.requirements}
         found |= {f"{path.stem}:{each.id}" for each in one.removed if each.id}
     return found

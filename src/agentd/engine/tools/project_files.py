@@ -1,4 +1,4 @@
-"""What a server may read, and the documents it may write: paths from a model, checked while they are walked."""
+"""What a server may read, and the documents it may write. Paths come from a model and are checked step by step."""
 
 import contextlib
 import re
@@ -14,17 +14,17 @@ from agentd.engine.tools.path_walk import PathWalk, WalkProblem, WalkStopped
 from agentd.engine.tools.tool import ToolRefusal, nearest_names
 from agentd.storage import files
 
-LENGTH = 1024  # characters of a path
-NAME = 255  # bytes of one name in it
-DEEP = 100  # names in it
-DOCUMENT = 200  # bytes of a document's name: its temporary file has a longer one
-SIZE = 10_000_000  # bytes of a file
+LENGTH = 1024  # characters in a path
+NAME = 255  # bytes in one component
+DEEP = 100  # components in a path
+DOCUMENT = 200  # bytes in a document's name; its temporary file has a longer one
+SIZE = 10_000_000  # bytes in a file
 ENTRIES = 500
-NAMES = 5000  # looked at for the nearest one
+NAMES = 5000  # how many names to search for a similar one
 
-# line breaks, other control characters, backslashes and half characters
+# Line breaks, other control characters, backslashes and lone surrogates.
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\\ud800-\udfff]")
-# what file systems leave out when they compare names
+# Characters that file systems ignore when they compare names.
 _IGNORED = re.compile(
     r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -46,19 +46,19 @@ _SAID = {
 }
 
 
-_OF_THE_PROJECT = ("AGENTS.md", "GEMINI.md")  # by these names alone the project's own are meant, not agentd's
+_OF_THE_PROJECT = ("AGENTS.md", "GEMINI.md")  # a bare name means the project's own file, not agentd's
 
 
 class ReadFile(NamedTuple):
-    path: str  # as asked for
-    data: bytes  # UTF-8 without NUL
-    place: str  # from the root, links resolved
+    path: str  # as requested
+    data: bytes  # UTF-8 without NUL bytes
+    place: str  # relative to the root, links resolved
 
 
 class DirectoryEntry(NamedTuple):
     name: str
     kind: Literal["file", "directory"]
-    size: int | None  # of a file
+    size: int | None  # files only
 
 
 class DirectoryListing(NamedTuple):
@@ -68,7 +68,7 @@ class DirectoryListing(NamedTuple):
 
 
 class _NearMiss(NamedTuple):
-    """One place where a path was looked for: how many of its names were there, and what looks like the next."""
+    """A failed lookup: how many components exist, and which names are similar to the missing one."""
 
     at: int
     why: WalkProblem
@@ -77,11 +77,11 @@ class _NearMiss(NamedTuple):
 
 @dataclass(frozen=True)
 class ProjectFiles:
-    """A project as one server sees it."""
+    """The project as one server sees it."""
 
     root: str  # real and absolute
-    folder: str | None  # of the change, from the root; short names are looked for there first
-    others_hidden: bool  # of agentd/changes only the own folder is there
+    folder: str | None  # the change's folder, relative to the root; short names are looked up there first
+    others_hidden: bool  # hide all of agentd/changes except the change's own folder
 
     def read(self, path: str) -> ReadFile:
         with self._found(path) as (walk, shown):
@@ -101,7 +101,7 @@ class ProjectFiles:
             return DirectoryListing(shown, tuple(seen), max(0, len(names) - ENTRIES))
 
     def write(self, name: str, data: bytes) -> None:
-        """A document of the change, whole or not at all, and never through a link."""
+        """Write a document of the change atomically, never through a link."""
         folder, *above, leaf = self._document(name)
         with _told(name, "written"), self._walk() as walk:
             try:
@@ -118,7 +118,7 @@ class ProjectFiles:
                 raise _refusal(stop.why, name) from None
 
     def digest(self, name: str) -> str | None:
-        """The hash of a document of the change, None if it is not there."""
+        """Return the hash of a document of the change, or None if it does not exist."""
         folder, *parts = self._document(name)
         with _told(name, "read"), self._walk() as walk:
             try:
@@ -132,7 +132,7 @@ class ProjectFiles:
             return files.hash_bytes(_data(walk, name))
 
     def check(self, path: str) -> None:
-        """Refuse what may not be named; the disk is not looked at."""
+        """Raise ToolRefusal if the path is not allowed. Does not access the disk."""
         self._parts(path)
 
     def _walk(self) -> PathWalk:
@@ -146,7 +146,7 @@ class ProjectFiles:
         return "/".join([*above, name]) == self.folder
 
     def _document(self, name: str) -> list[str]:
-        """The change's folder, then the names below it."""
+        """Return the change's folder, followed by the components of the document's path."""
         parts = self._parts(name)
         if self.folder is None:
             raise ToolRefusal("bad-argument", "no change is named", "send change_id")
@@ -158,7 +158,7 @@ class ProjectFiles:
         return [self.folder, *parts]
 
     def _parts(self, path: str) -> list[str]:
-        """The names of a path, without looking at the disk."""
+        """Split a path into components and check them, without accessing the disk."""
         if not path or len(path) > LENGTH:
             what = f"the path is longer than {LENGTH} characters" if path else "the path is empty"
             raise ToolRefusal("bad-argument", what, "send one from the project root, such as src/main.py")
@@ -180,7 +180,7 @@ class ProjectFiles:
 
     @contextlib.contextmanager
     def _found(self, path: str) -> Iterator[tuple[PathWalk, str]]:
-        """A walk that stands where the path leads: in the change's folder if it is there, else from the root."""
+        """Yield a walk at the path: in the change's folder if it exists there, otherwise relative to the root."""
         parts = self._parts(path)
         shown = "/".join(parts) or "."
         own = self.folder.split("/") if self.folder else []
@@ -188,7 +188,7 @@ class ProjectFiles:
         starts = [own, []] if is_short else [[]]
         misses = []
         with _told(shown, "read"):
-            for asked_again in (False, True):  # what looks like it is only looked for when nothing was found
+            for asked_again in (False, True):  # search for similar names only if nothing was found
                 for start in starts:
                     with self._walk() as walk:
                         miss = self._gone(walk, start, parts, asked_again)
@@ -212,20 +212,20 @@ class ProjectFiles:
 
 @lru_cache(4096)
 def _fold(name: str) -> str:
-    """What a file system that ignores case, forms, invisible characters or endings could take the name for."""
+    """Return the name as a file system would see it that ignores case, normal form, invisible characters or endings."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return _IGNORED.sub("", folded).split(":")[0].rstrip(" .")
 
 
 def _sendable(name: str) -> bool:
-    """What cannot be asked for is not listed either."""
+    """Return whether the name can be requested; other names are not listed."""
     return not _UNSENDABLE.search(name)
 
 
 def _entry(walk: PathWalk, name: str) -> DirectoryEntry | None:
     seen = walk.look(name)
     if seen is None:
-        return None  # gone since the folder was read
+        return None  # deleted since the folder was read
     return (
         DirectoryEntry(name, "directory", None)
         if stat.S_ISDIR(seen.st_mode)
@@ -239,7 +239,7 @@ def _near(walk: PathWalk, name: str) -> list[str]:
 
 
 def _data(walk: PathWalk, shown: str) -> bytes:
-    data = walk.read(SIZE)  # the size on disk may be another one by now
+    data = walk.read(SIZE)  # the file may have grown since it was listed
     if len(data) > SIZE:
         raise ToolRefusal("too-large", f"{_short(shown)} has more than {SIZE // 1_000_000} MB", "name a smaller file")
     return data
@@ -278,7 +278,7 @@ def _short(path: str) -> str:
 
 @contextlib.contextmanager
 def _told(path: str, done: str) -> Iterator[None]:
-    """What the disk or its rights refuse is a person's to mend."""
+    """Turn OSErrors into a refusal, because only a person can fix them."""
     try:
         yield
     except OSError as error:

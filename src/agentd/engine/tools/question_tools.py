@@ -1,4 +1,4 @@
-"""Questions before planning: asked by the planner, or asked and answered in a person's own session."""
+"""Questions before planning, asked by the planner or in a person's own session; also answers to findings."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def answer_finding(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, A
     if not finding.state.is_open:
         raise ToolRefusal("finding-closed", f"{finding.id} is {finding.state}", "answer only open findings")
     changed = _changed_since(change, _record_of(records, finding.id))
-    is_put_back = finding.by == GUARD_PREFIX  # agentd has done that itself
+    is_put_back = finding.by == GUARD_PREFIX  # agentd has already restored the files itself
     if arguments["answer"] == "fixed" and not changed and not is_put_back:
         what = f"no file changed since {finding.id} was made"
         raise ToolRefusal("nothing-changed", what, "edit first, or send disputed")
@@ -80,7 +80,7 @@ def _record_of(records: tuple[ReviewRecord, ...], id_: str) -> ReviewRecord:
 
 
 def _changed_since(change: Change, record: ReviewRecord) -> list[str]:
-    """What differs from what was judged then: documents by hash, code by git tree."""
+    """Return what changed since the record was judged: documents by hash, code by git tree."""
     tree = record.judged.get("tree")
     if tree:
         root = os.path.join(change.tree, change.project.prefix)
@@ -131,7 +131,7 @@ def ask_questions(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, An
 
 
 def _plain(question: dict[str, Any]) -> dict[str, Any]:
-    """Without white space around any of its texts."""
+    """Strip whitespace around all texts of a question."""
     options = [text.strip() for text in question["options"]]
     return {name: text.strip() for name, text in question.items() if name != "options"} | {"options": options}
 
@@ -174,7 +174,7 @@ def create_clarifications(binding: ToolScope, arguments: dict[str, Any]) -> dict
     with binding.writing(change):
         if (change.folder / "proposal.md").exists():
             raise _too_late(change.id)
-        binding.settings()  # before there is a folder
+        binding.settings()  # raises before the folder is created if the configuration cannot be read
         old = current_text(binding, change, name) if change.folder.is_dir() else None
         _make_folder(change)
         return store_document(binding, change, name, text, old is not None)
@@ -190,7 +190,7 @@ def clarifications_from_rows(rows: Sequence[dict[str, Any]]) -> tuple[Clarificat
 
 
 def _make_folder(change: Change) -> None:
-    """In the project, not behind a link that leads out of it."""
+    """Create the change's folder. Refuse if a link would lead outside the project."""
     changes = change.folder.parent
     root = os.path.realpath(change.tree)
     if os.path.realpath(changes) != os.path.join(root, change.project.prefix, "agentd", "changes"):
@@ -199,7 +199,7 @@ def _make_folder(change: Change) -> None:
 
 
 def _unborn(binding: ToolScope, change_id: str) -> Change:
-    """A change without a proposal: a new one, or one whose folder has no more than clarifications and state."""
+    """Return a change without a proposal: a new one, or one whose folder has only clarifications and state."""
     places = ChangeLocator(binding.project)
     try:
         found = places.find(change_id)

@@ -1,4 +1,4 @@
-"""Reading the project: files, folders, what the rules say, and what an implementation changed."""
+"""Tools that read the project: files, folders, validation results, and what an implementation changed."""
 
 import os
 import re
@@ -87,7 +87,7 @@ def _findings(folder: Path) -> list[dict[str, Any]]:
     try:
         found = current_findings(read_records(folder))
     except AgentdError:
-        return []  # status tells about a broken record
+        return []  # `status` reports a broken record
     return [
         {
             "id": one.id,
@@ -107,7 +107,7 @@ def _tasks(folder: Path) -> dict[str, int]:
     try:
         found = parse_tasks(decode_text(path.read_bytes(), "tasks.md")).tasks if path.is_file() else ()
     except (OSError, InvalidDocument):
-        found = ()  # validation tells about it
+        found = ()  # validation reports it
     done, waived = (sum(one.status is status for one in found) for status in (TaskStatus.DONE, TaskStatus.WAIVED))
     return {"done": done, "waived": waived, "total": len(found)}
 
@@ -117,7 +117,7 @@ CHARACTERS = 100_000
 
 
 def text_piece(text: str, offset: int, limit: int) -> str:
-    """Lines from `offset` on, as they are; if there is more, a last line says where to go on."""
+    """Return unmodified lines from `offset` on; if there are more, a last line says where to continue."""
     lines = text.split("\n")
     ended = lines[-1] == ""
     total = len(lines) - ended
@@ -154,7 +154,7 @@ def read_file(binding: ToolScope, arguments: dict[str, Any]) -> str:
 
 
 def _text(file: ReadFile) -> str:
-    """As it is; a proposal without its review blocks, which are not for agents, also behind a link."""
+    """Return the file's text. Review blocks of a proposal are removed, even behind a link: they are not for agents."""
     try:
         text = decode_text(file.data, file.path)
         if PROPOSAL_FILE in map(os.path.basename, (file.path, file.place)) and "<review" in text:
@@ -184,7 +184,7 @@ def validate_change(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, 
     from agentd.engine.tools.document_store import (
         check_documents,
         check_whole_plan,
-        summarize_findings,  # late: reading files needs no rules
+        summarize_findings,  # deferred: reading files needs no rules
     )
 
     change = binding.change_of(arguments)
@@ -204,7 +204,7 @@ def validate_change(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, 
     fields(CHANGE | {"path?": PATH} | RANGE, RANGE_ABOUT),
 )
 def get_diff(binding: ToolScope, arguments: dict[str, Any]) -> str:
-    """Between the base tree and the tree under review, as the run has them."""
+    """Return the diff between the run's base tree and the tree under review."""
     change = binding.change_of(arguments)
     run = binding.run_data("run.json") or {}
     base, tree = run.get("base"), run.get("tree")
@@ -230,7 +230,7 @@ def _maybe_change(binding: ToolScope, arguments: dict[str, Any]) -> Change | Non
 
 
 def short_name(path: str, change: Change | None) -> str | None:
-    """The short name of a document of the change; None for any other file."""
+    """Return the short name of a document of the change, or None for any other file."""
     if change is None:
         return None
     name = path.removeprefix(f"agentd/changes/{change.id}/")

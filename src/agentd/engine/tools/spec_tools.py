@@ -1,4 +1,4 @@
-"""The planner's tools for specs: written from data, or as plain Markdown."""
+"""The planner's tools for specs: from data, or as plain Markdown."""
 
 from typing import Any
 
@@ -128,7 +128,7 @@ def write_spec(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_front(content: str, old: str | None, name: str, spec_id: str, main: Spec | None) -> str:
-    """The text with frontmatter: its own, else that of the document before, else a new one."""
+    """Return the text with frontmatter: its own, otherwise the previous document's, otherwise a new one."""
     content = content if content.endswith("\n") else content + "\n"
     try:
         document = parse_document(content, name)
@@ -145,7 +145,7 @@ def _with_front(content: str, old: str | None, name: str, spec_id: str, main: Sp
 
 
 def _spec_target(binding: ToolScope, change: Change, spec_id: str) -> tuple[str, Spec | None]:
-    """The file of a spec that the proposal names, and the project's own spec of that id."""
+    """Return the file of a spec that the proposal names, and the project's own spec with that id."""
     text = current_text(binding, change, PROPOSAL_FILE)
     if text is None:
         raise ToolRefusal("spec-unnamed", "there is no proposal yet", "call create_proposal first")

@@ -1,4 +1,4 @@
-"""What a tool consists of: a function and, declared beside it, its stages, description and arguments."""
+"""What a tool is: a function, declared with its stages, description and arguments."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
@@ -48,7 +48,7 @@ DECLARED: list[Tool] = []
 
 
 def tool(stages: tuple[Stage, ...], about: str, arguments: Table) -> Callable[[F], F]:
-    """Declare the function below as a tool of its name."""
+    """Declare the decorated function as a tool of the same name."""
 
     def declare(function: F) -> F:
         DECLARED.append(Tool(function.__name__, stages, about, arguments, function))
@@ -58,7 +58,7 @@ def tool(stages: tuple[Stage, ...], about: str, arguments: Table) -> Callable[[F
 
 
 def check_arguments(shape: Shape, value: Any, where: str = "") -> Any:
-    """Return the arguments in the form that tools work with, or refuse the first problem."""
+    """Return the arguments normalized for tools. Raise ToolRefusal for the first problem."""
     problem = next(shape.problems(value, (where,) if where else ()), None)
     if problem is None:
         return shape.normalize(value)
@@ -76,15 +76,15 @@ def _explain(problem: ShapeProblem) -> tuple[str, str]:
 
 
 def nearest_names(word: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the known words that are most similar."""
+    """Return the most similar known words."""
     return difflib.get_close_matches(word[:200], list(known), count, 0.5)
 
 
-# ---- arguments that several tools have
+# ---- arguments that several tools share
 
 
 def fields(shapes: Mapping[str, Shape], about: Mapping[str, str] | None = None) -> Table:
-    """Return an object; fields whose name ends in `?` are optional."""
+    """Return an object schema. Fields whose name ends in `?` are optional."""
     keys = {name.rstrip("?"): shape for name, shape in shapes.items()}
     return Table(keys, [name for name in shapes if not name.endswith("?")], about=about)
 

@@ -1,4 +1,4 @@
-"""What a server is bound to: a project, maybe one change, a stage and a run."""
+"""What a server is bound to: a project, optionally one change, a stage and a run."""
 
 import json
 import os
@@ -18,13 +18,17 @@ if TYPE_CHECKING:
     from agentd.project import ValidationSettings
 
 
-SERVED_FILE = "served"  # in a run's folder: the server of its call came up
-WRITTEN_FILE = "written.jsonl"  # in a run's folder: the documents that its agent wrote, each text by its hash
+SERVED_FILE = "served"  # in the run's folder: the MCP server of its call started
+WRITTEN_FILE = "written.jsonl"  # in the run's folder: the documents the agent wrote, with the hash of each text
 
 
 @dataclass
 class ToolScope:
-    """`seen` holds the hash of each document (change, name) as this session last knew it; one that moved is stale."""
+    """The scope of a server.
+
+    `seen` holds the hash of each document (change, name) as this session last saw it. If it differs, the document is
+    stale.
+    """
 
     project: Project
     stage: Stage = Stage.UNBOUND
@@ -33,7 +37,7 @@ class ToolScope:
     seen: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def change_of(self, arguments: dict[str, Any]) -> Change:
-        """The bound change, or on an unbound server the one that was named."""
+        """Return the bound change or, on an unbound server, the change named in the arguments."""
         asked = arguments.get("change_id")
         if self.change:
             if asked not in (None, self.change.id):
@@ -53,7 +57,7 @@ class ToolScope:
         return Change(self.project, change_id, found.tree or "", Path(found.folder or ""))
 
     def ground(self, change: Change | None) -> ProjectFiles:
-        """What may be read, and where the change's own documents lie."""
+        """Return the files that may be read, and the folder of the change's own documents."""
         tree = change.tree if change else self.project.tree
         root = os.path.realpath(os.path.join(tree, self.project.prefix))
         folder = f"agentd/changes/{change.id}" if change else None
@@ -61,7 +65,7 @@ class ToolScope:
 
     @contextmanager
     def writing(self, change: Change) -> Iterator[None]:
-        """The write lock, under the run's token; a run that is over writes no more."""
+        """Hold the write lock under the run's token. A run that has ended can no longer write."""
         try:
             with change.writing(self.token):
                 yield
@@ -69,7 +73,7 @@ class ToolScope:
             raise ToolRefusal("busy", error.message, "try again later") from None
 
     def settings(self) -> "ValidationSettings":
-        from agentd.project import load_config  # late: most calls read a file and are done
+        from agentd.project import load_config  # deferred: most calls only read a file
 
         try:
             return load_config(self.project.config_file).validation
@@ -79,19 +83,19 @@ class ToolScope:
             ) from None
 
     def served(self) -> None:
-        """Leave a mark for the run: a client has asked for the tools."""
+        """Mark in the run's folder that a client has asked for the tools."""
         if self.token:
             with suppress(OSError):  # the run is over
                 self.run_file(SERVED_FILE).touch()
 
     def will_write(self, name: str, digest: str) -> None:
-        """Leave word for the run, before the write: this text is the agent's, should its step be cut off."""
+        """Record a write in advance, so that the text counts as the agent's if its step is interrupted."""
         if self.token:
             with open(self.run_file(WRITTEN_FILE), "a", encoding="utf-8") as file:
                 file.write(json.dumps([name, digest]) + "\n")
 
     def run_file(self, name: str) -> Path:
-        """A file of the run's folder, where reports wait for the step."""
+        """Return the path of a file in the run's folder, where the step collects reports."""
         if not self.token:
             raise ToolRefusal("failed", "this server has no run", "tell the person")
         return run_folder(self.project, self.token) / name
@@ -108,7 +112,7 @@ def run_folder(project: Project, token: str) -> Path:
 
 
 def open_run_scope(project: Project, change_id: str, stage: Stage, token: str) -> ToolScope:
-    """A server for one run: it knows the change's documents as they are now."""
+    """Return the scope of a server for one run. It has seen the change's documents as they are now."""
     found = ChangeLocator(project).find(change_id)
     change = Change(project, change_id, found.tree or "", Path(found.folder or ""))
     binding = ToolScope(project, stage, change, token)
@@ -120,5 +124,5 @@ def open_run_scope(project: Project, change_id: str, stage: Stage, token: str) -
         try:
             binding.seen[change.id, name] = ground.digest(name)
         except ToolRefusal:
-            continue  # a link or folder in its place is told when it is asked for
+            continue  # a link or folder in its place is refused when a tool asks for it
     return binding

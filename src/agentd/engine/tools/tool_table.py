@@ -1,4 +1,4 @@
-"""All tools, and a call of one: its permission, its arguments, its answer."""
+"""All tools, and how one is called: permission, arguments, answer."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from agentd.engine.tools import judge_tools, planning_tools, question_tools, rea
 from agentd.engine.tools.tool import DECLARED, Stage, Tool, ToolRefusal, check_arguments, nearest_names
 from agentd.engine.tools.tool_scope import ToolScope
 
-# The modules whose tools are served.
+# Modules whose tools are served.
 _MODULES = (planning_tools, spec_tools, question_tools, reading_tools, judge_tools)
 TOOLS = tuple(tool for module in _MODULES for tool in DECLARED if tool.run.__module__ == module.__name__)
 
@@ -21,7 +21,7 @@ def tools_of(stage: Stage) -> tuple[Tool, ...]:
 
 
 def call_tool(binding: ToolScope, name: str, arguments: dict[str, Any] | None) -> str:
-    """Return the answer as text: JSON, or the text of a file. A refusal is raised."""
+    """Call a tool and return its answer as text: JSON, or the text of a file. Raise ToolRefusal if refused."""
     allowed = {tool.name: tool for tool in tools_of(binding.stage)}
     tool = allowed.get(name)
     if tool is None:

@@ -1,4 +1,4 @@
-"""What an implementation changed: two git trees compared, seen from the project's root, without what is agentd's."""
+"""What an implementation changed: two git trees compared, relative to the project root, without agentd's own files."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _ACTIONS = {"A": TaskAction.CREATE, "D": TaskAction.DELETE}
 
 
 class ChangedPath(NamedTuple):
-    """A file in short; git counts no lines of what is no text, and writes `-`."""
+    """A changed file in short. For binary files, git counts no lines and prints `-`."""
 
     action: TaskAction
     more: str
@@ -29,7 +29,10 @@ class ChangedPath(NamedTuple):
 
 
 def changed_files(change: Change, base: str, tree: str) -> dict[str, ChangedPath]:
-    """By path, from the project's root; in a sub-folder what lies outside it comes last, as `../name`."""
+    """Return the changed files by path relative to the project root.
+
+    If the project is in a subfolder, files outside it come last, as `../name`.
+    """
     found = {}
     for part in _parts(change):
         status = part.git("-z", "--name-status", base, tree, "--", *part.wanted).split("\0")
@@ -41,7 +44,7 @@ def changed_files(change: Change, base: str, tree: str) -> dict[str, ChangedPath
 
 
 def tree_diff(change: Change, base: str, tree: str, path: str | None = None) -> str:
-    """To be read: bytes that are no UTF-8 are replaced. A path is one of the files that changed."""
+    """Return the diff as readable text; invalid UTF-8 is replaced. `path` is one of the changed files."""
     texts = []
     for part in _parts(change):
         if path is None:
@@ -53,19 +56,19 @@ def tree_diff(change: Change, base: str, tree: str, path: str | None = None) -> 
 
 
 def diff_by_file(change: Change, base: str, tree: str, but: Collection[str] = ()) -> dict[str, bytes]:
-    """The diff of each file by its path, byte for byte; those in `but` are left out."""
+    """Return the diff of each file by its path, byte for byte, without the files in `but`."""
     found: dict[str, bytes] = {}
     for part in _parts(change):
         outside = {name.removeprefix(part.up) for name in but if name.startswith("../") == bool(part.up)}
         for text in part.printed(base, tree, outside):
-            for piece in _PIECE.split(text)[1:]:  # no line of a file can begin like that
+            for piece in _PIECE.split(text)[1:]:  # content lines have a prefix, so none can begin like this
                 path = _path_in(piece)
-                found[path] = found.get(path, b"") + piece  # one that became a link has two
+                found[path] = found.get(path, b"") + piece  # a file that became a link has two pieces
     return found
 
 
 def _path_in(piece: bytes) -> str:
-    """Without renames both halves of the first line name the same file."""
+    """Return the path from the first line. Without renames, both halves of it name the same file."""
     head = piece.partition(b"\n")[0]
     half = head[: (len(head) - 1) // 2]
     if half.startswith(b'"'):
@@ -78,7 +81,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 class _DiffPart(NamedTuple):
-    """The project, or what is around it; `up` leads from the project's root to where its paths begin."""
+    """The project, or the files around it. `up` leads from the project root to where the paths begin."""
 
     folder: str
     up: str
@@ -95,12 +98,15 @@ class _DiffPart(NamedTuple):
         return "\n".join(self.git(*call) for call in self._calls(base, tree, wanted, ()))
 
     def printed(self, base: str, tree: str, but: Collection[str]) -> list[bytes]:
-        """The same in bytes, without some files."""
+        """Return the diff as bytes, without the files in `but`."""
         calls = self._calls(base, tree, self.wanted, but)
         return [git.run_bytes(self.folder, *self._diff, *call) for call in calls]
 
     def _calls(self, base: str, tree: str, wanted: Sequence[str], but: Collection[str]) -> Iterator[tuple[str, ...]]:
-        """Text that .gitattributes calls binary is shown all the same: whoever is judged may write that file."""
+        """Yield the arguments of each `git diff` to run.
+
+        Text that .gitattributes marks as binary is shown anyway: the agent under review could have written that file.
+        """
         counts = {name: row for name, row in self.counts(base, tree, *wanted).items() if name not in but}
         hidden = [name for name, row in counts.items() if row == ("-", "-") and self._is_text(name, base, tree)]
         if len(hidden) < len(counts):
