@@ -331,11 +331,11 @@ def test_planner_that_writes_during_clarify_has_failed(project: Scenario, path: 
     ("bad", "words"),
     [
         ([{**TOKEN, "recommended": "Maybe"}], "questions[0].recommended is none of its options"),
-        ([TOKEN] * 6, "questions has 6 entries"),
+        ([TOKEN] * 6, "questions is a list of 6"),
         ([{**TOKEN, "options": ["Yes", "Yes"], "recommended": "Yes"}], "questions[0].options has 'Yes' twice"),
         ([{**TOKEN, "options": ["Yes", " Yes"], "recommended": "Yes"}], "questions[0].options has 'Yes' twice"),
-        ([{**TOKEN, "options": ["Yes"], "recommended": "Yes"}], "questions[0].options has 1 entries"),
-        ([{**TOKEN, "why": " "}], "questions[0].why is ; send a text"),
+        ([{**TOKEN, "options": ["Yes"], "recommended": "Yes"}], "questions[0].options is a list of 1"),
+        ([{**TOKEN, "why": " "}], 'questions[0].why is " "; send a text'),
     ],
 )
 def test_invalid_questions_are_refused_by_the_tool(project: Scenario, bad: list[dict[str, Any]], words: str) -> None:

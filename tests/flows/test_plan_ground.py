@@ -191,7 +191,7 @@ def test_existing_branch_with_own_commits_is_not_touched(project: Scenario) -> N
     for way in ("branch", "worktree"):
         stopped = begin(project, way, "--json")
         assert refused(stopped) == f"the branch {BRANCH} already exists and has commits of its own"
-        assert stopped.hint.endswith(f"git log {BRANCH}")
+        assert stopped.hint.endswith(f"git log {BRANCH} shows its commits")
     assert project.git("rev-parse", BRANCH) == tip and not project.worktree().exists()
 
 

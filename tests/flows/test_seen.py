@@ -250,7 +250,7 @@ def test_differences_are_described_in_words() -> None:
 def test_seen_option_without_a_decision_is_refused(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     ended = project.agentd("plan", "add-oauth", "--seen", "1")
-    assert ended.code == 2 and "--seen says what a decision is about" in ended.err
+    assert ended.code == 2 and "--seen belongs to a decision" in ended.err
 
 
 # ---- decisions about code
